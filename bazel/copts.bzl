@@ -8,6 +8,7 @@ PLUMBLINE_COPTS = [
     "-Wno-array-bounds",
     "-Wno-maybe-uninitialized",
     "-Wno-restrict",
+    "-Wno-unused-parameter",  # an interface names what an override may ignore
 ]
 
 # These decide numbers, so they are the same in every build mode (fastbuild, release, sanitizers) and are part of the

@@ -57,9 +57,14 @@ enum class OpKind {
   // then as kRmsNorm.
   // How the table sums are ordered and rounded is the implementation's promise.
   kModulatedRmsNorm,
-  // inputs: x(R, heads * D), position_ids(R, 3) float64. Rotary embedding over the first 6 F
-  // channels of each head
-  // (F = rotary_frequencies), rotate-half; see spec of `rope_q` in docs/numerics.md.
+  // inputs: x(R, heads * D), position_ids(R, 3) float64. inv_freq_j = theta^(-2j / 2F), j < F, F
+  // rotary_frequencies,
+  // and angle = float32(position) * inv_freq, both in float32; angles of the three axes
+  // concatenated to 3 F and
+  // duplicated to 6 F; cos and sin in float32, cast to x's type. Over the first 6 F channels of
+  // each head
+  // x cos + concat(-x2, x1) sin (x1, x2 the halves), each product and the sum rounded; the other
+  // channels pass.
   kRope,
   // inputs: q, k, v (R, heads * D). softmax(q k^T / sqrt(D)) v for each head and each batch item,
   // no mask.

@@ -33,7 +33,7 @@ struct Tensor {
   bool IsDense() const { return row_stride == width && batch_stride == rows * width; }
   int64_t NumElements() const { return batch * rows * width; }
   // The bytes of a dense array of this shape.
-  size_t NumBytes() const { return static_cast<size_t>(NumElements()) * SizeOf(dtype); }
+  size_t NumBytes() const { return static_cast<size_t>(NumElements()) * DTypeSize(dtype); }
 
   // The first value of row `row` of batch item `item`. T must be the C++ type of `dtype`.
   template <typename T>
@@ -52,7 +52,7 @@ struct Tensor {
     Tensor view = *this;
     view.width = count;
     if (data != nullptr)
-      view.data = static_cast<char*>(data) + first * static_cast<int64_t>(SizeOf(dtype));
+      view.data = static_cast<char*>(data) + first * static_cast<int64_t>(DTypeSize(dtype));
     return view;
   }
 };

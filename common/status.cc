@@ -1,0 +1,97 @@
+#include "common/status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
+
+namespace plumbline {
+namespace {
+
+constexpr char kViolationsUrl[] = "plumbline/field_violations";
+constexpr char kReasonUrl[] = "plumbline/reason";
+constexpr size_t kQuotedBytes = 100;
+
+// Payloads are sequences of strings, each written as its decimal length, ':' and its bytes.
+void AppendString(absl::string_view value, std::string* out) {
+  absl::StrAppend(out, value.size(), ":", value);
+}
+
+// Takes one string from the front of `in`; false at the end or where the bytes are none of ours.
+bool ConsumeString(absl::string_view* in, std::string* value) {
+  const size_t colon = in->find(':');
+  size_t size = 0;
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(in->substr(0, colon), &size) ||
+      size > in->size() - colon - 1) {
+    return false;
+  }
+  *value = std::string(in->substr(colon + 1, size));
+  in->remove_prefix(colon + 1 + size);
+  return true;
+}
+
+}  // namespace
+
+absl::Status FieldError(absl::string_view field, absl::string_view description,
+                        absl::string_view accepted) {
+  std::string full(description);
+  if (!accepted.empty()) absl::StrAppend(&full, "; accepted: ", accepted);
+  return FieldErrors({{std::string(field), full}});
+}
+
+absl::Status FieldErrors(const std::vector<FieldViolation>& violations) {
+  if (violations.empty()) return absl::OkStatus();
+  std::string payload;
+  for (const FieldViolation& violation : violations) {
+    AppendString(violation.field, &payload);
+    AppendString(violation.description, &payload);
+  }
+  absl::Status status = absl::InvalidArgumentError(
+      absl::StrJoin(violations, "\n", [](std::string* out, const FieldViolation& violation) {
+        absl::StrAppend(out, violation.field, ": ", violation.description);
+      }));
+  status.SetPayload(kViolationsUrl, absl::Cord(payload));
+  return status;
+}
+
+std::vector<FieldViolation> GetFieldViolations(const absl::Status& status) {
+  std::vector<FieldViolation> violations;
+  const absl::optional<absl::Cord> payload = status.GetPayload(kViolationsUrl);
+  if (!payload.has_value()) return violations;
+  const std::string bytes(*payload);
+  absl::string_view rest = bytes;
+  FieldViolation violation;
+  while (ConsumeString(&rest, &violation.field) && ConsumeString(&rest, &violation.description)) {
+    violations.push_back(violation);
+  }
+  return violations;
+}
+
+absl::Status WithReason(absl::Status status, absl::string_view reason) {
+  status.SetPayload(kReasonUrl, absl::Cord(reason));
+  return status;
+}
+
+std::string GetReason(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kReasonUrl);
+  return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+absl::Status AnnotateStatus(const absl::Status& status, absl::string_view where) {
+  if (status.ok()) return status;
+  absl::Status annotated(status.code(), absl::StrCat(where, ": ", status.message()));
+  status.ForEachPayload([&annotated](absl::string_view url, const absl::Cord& payload) {
+    annotated.SetPayload(url, payload);
+  });
+  return annotated;
+}
+
+std::string Quoted(absl::string_view untrusted) {
+  const bool cut = untrusted.size() > kQuotedBytes;
+  return absl::StrCat("\"", absl::CHexEscape(untrusted.substr(0, kQuotedBytes)),
+                      cut ? "...\"" : "\"");
+}
+
+}  // namespace plumbline

@@ -56,6 +56,13 @@ class Device {
   virtual absl::Status CopyToDevice(const void* host, const Tensor& to) = 0;
   virtual absl::Status CopyToHost(const Tensor& from, void* host) = 0;
 
+  // Copies the values of one view into another of equal batch, rows and width, strides and types
+  // being free: widening is exact, narrowing rounds to nearest even (integer types only to
+  // themselves). `from` may have batch 1 where `to` has more. Enqueued on the context's stream,
+  // like an operation.
+  virtual absl::Status Convert(const ExecutionContext& context, const Tensor& from,
+                               const Tensor& to) = 0;
+
   // A context for calls on this device, without workspace.
   virtual ExecutionContext Context() = 0;
 

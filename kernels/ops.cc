@@ -30,6 +30,8 @@ absl::string_view OpName(OpKind op) {
       return "ScatterRows";
     case OpKind::kGatherRows:
       return "GatherRows";
+    case OpKind::kCast:
+      return "Cast";
     case OpKind::kGradSum:
       return "GradSum";
   }

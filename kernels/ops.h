@@ -87,7 +87,11 @@ enum class OpKind {
   // distinct. The gradient is
   // zero elsewhere.
   kGatherRows,
-  // inputs: a, b of one shape. round(a + b), and a gradient reaching a value with several uses is
+  // inputs: x(R, W). Output (R, W): the values rounded to the output's type. The gradient is cast
+  // back to x's type.
+  kCast,
+  // inputs: a, b of one shape. round(a + b); the output may be a's memory. A gradient reaching a
+  // value with several uses is
   // the sum of theirs,
   // added two at a time in the order in which the backward produces them. Forward only.
   kGradSum,

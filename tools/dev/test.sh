@@ -1,0 +1,43 @@
+# ./dev test: every check that must pass before a change goes in. The last line is 'N passed, N failed, N skipped'.
+
+source tools/dev/format.sh
+
+# Tests the Bazel targets given behind --, with the flags before it, and notes the results for the summary.
+run_tests() {
+  local events="$SCRATCH/test_run_$((${#event_files[@]} + 1)).json"
+  # Bazel's own status is in the events: a failure here must not keep the runs behind it from being made.
+  run_bazel test --keep_going --build_event_json_file="$events" "$@" || true
+  event_files+=("$events")
+}
+
+# What only --full runs: the sanitizers, and the programs as they are shipped.
+run_full_tests() {
+  echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
+  run_tests --config=asan -- //common/... //kernels/... //proto/... //worker/... //server/... //client/...
+  echo "== ThreadSanitizer"
+  run_tests --config=tsan -- //server/... //worker/...
+  echo "== Release build"
+  run_tests --config=release -- //tests/release:static_binary_test
+}
+
+dev_test() {
+  local full=
+  if [[ "${1:-}" == --full ]]; then
+    full=yes
+    shift
+  fi
+  [[ "${1:-}" != --* ]] || die "test takes --full or Bazel targets, not '$1'"
+  require_packages test
+  if [[ -n "$full" ]]; then
+    require_packages package
+    unpack_static_sources
+  fi
+  install_buildifier
+
+  local event_files=() format_status=0
+  check_format || format_status=1
+  run_tests -- "${@:-//...}"
+  [[ -z "$full" ]] || run_full_tests
+
+  python3 bazel/test_summary.py --check "formatting=$format_status" "${event_files[@]}"
+}

@@ -1,0 +1,40 @@
+#include "common/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+
+namespace plumbline {
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return FileError(path, "cannot open", errno);
+  const absl::Cleanup closer = [descriptor] { close(descriptor); };
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) return FileError(path, "cannot stat", errno);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  }
+  const size_t size = info.st_size;
+  if (size == 0) return MappedFile(absl::Span<const uint8_t>());
+  void* const address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (address == MAP_FAILED) return FileError(path, "cannot map", errno);
+  return MappedFile(absl::MakeConstSpan(static_cast<const uint8_t*>(address), size));
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace plumbline

@@ -1,0 +1,17 @@
+#ifndef PLUMBLINE_KERNELS_CPU_CONVERT_H_
+#define PLUMBLINE_KERNELS_CPU_CONVERT_H_
+
+#include "absl/status/status.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/tensor.h"
+
+namespace plumbline {
+
+// Device::Convert on the CPU: the values of `from` into `to`, which has the same batch (or `from`
+// has batch 1), rows and width. kBF16, kF32 and kF64 convert to one another with at most one
+// rounding; any other type only to itself. INVALID_ARGUMENT otherwise.
+absl::Status ConvertTensor(const Tensor& from, const Tensor& to, ThreadPool& threads);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_KERNELS_CPU_CONVERT_H_

@@ -55,9 +55,10 @@ inline float ExpF32(float x) {
   q = __builtin_fmaf(q, r, 0.5f);
   const float y = 1.0f + (r + __builtin_fmaf(r * r, q, r_rest));
   // 2^k in two factors: one alone would overflow, or underflow before a subnormal result.
+  // Unsigned, since for a NaN k is anything, and its shift would overflow.
   const int32_t half = k >> 1;
-  const int32_t first_bits = (half + 127) << 23;
-  const int32_t second_bits = (k - half + 127) << 23;
+  const uint32_t first_bits = static_cast<uint32_t>(half + 127) << 23;
+  const uint32_t second_bits = static_cast<uint32_t>(k - half + 127) << 23;
   float first, second;
   std::memcpy(&first, &first_bits, sizeof(first));
   std::memcpy(&second, &second_bits, sizeof(second));

@@ -1,0 +1,36 @@
+#include "worker/h3/host_tensor.h"
+
+#include <new>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace plumbline::h3 {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+absl::StatusOr<HostTensor> AllocateHostTensor(DType dtype, int64_t batch, int64_t rows,
+                                              int64_t width) {
+  HostTensor result;
+  result.tensor = Tensor::Dense(nullptr, dtype, batch, rows, width);
+  const size_t bytes = result.tensor.NumBytes();
+  result.tensor.data = ::operator new(bytes, kAlignment, std::nothrow);
+  if (result.tensor.data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the host has no ", bytes, " bytes for a tensor"));
+  }
+  result.owner = std::shared_ptr<const void>(
+      result.tensor.data, [](void* data) { ::operator delete(data, kAlignment); });
+  return result;
+}
+
+Tensor DenseView(void* data, DType dtype, const std::vector<int64_t>& shape) {
+  const size_t rank = shape.size();
+  return Tensor::Dense(data, dtype, rank > 2 ? shape[rank - 3] : 1, rank > 1 ? shape[rank - 2] : 1,
+                       shape[rank - 1]);
+}
+
+}  // namespace plumbline::h3

@@ -43,15 +43,20 @@ absl::Status FieldError(absl::string_view field, absl::string_view description,
 
 absl::Status FieldErrors(const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return absl::OkStatus();
+  const std::string message =
+      absl::StrJoin(violations, "\n", [](std::string* out, const FieldViolation& violation) {
+        absl::StrAppend(out, violation.field, ": ", violation.description);
+      });
+  return WithFieldViolations(absl::InvalidArgumentError(message), violations);
+}
+
+absl::Status WithFieldViolations(absl::Status status,
+                                 const std::vector<FieldViolation>& violations) {
   std::string payload;
   for (const FieldViolation& violation : violations) {
     AppendString(violation.field, &payload);
     AppendString(violation.description, &payload);
   }
-  absl::Status status = absl::InvalidArgumentError(
-      absl::StrJoin(violations, "\n", [](std::string* out, const FieldViolation& violation) {
-        absl::StrAppend(out, violation.field, ": ", violation.description);
-      }));
   status.SetPayload(kViolationsUrl, absl::Cord(payload));
   return status;
 }

@@ -36,6 +36,10 @@ absl::Status FieldError(absl::string_view field, absl::string_view description,
 // INVALID_ARGUMENT with every violation of a request at once; OK if there are none.
 absl::Status FieldErrors(const std::vector<FieldViolation>& violations);
 
+// `status` with these violations in place of its own; code and message stay. OK stays OK.
+absl::Status WithFieldViolations(absl::Status status,
+                                 const std::vector<FieldViolation>& violations);
+
 // Violations that `status` carries, in order; empty for any other status.
 std::vector<FieldViolation> GetFieldViolations(const absl::Status& status);
 

@@ -41,7 +41,10 @@ clean_up() {
   trap - EXIT
   if ((${#STARTED_PIDS[@]})); then
     kill "${STARTED_PIDS[@]}" 2>/dev/null || true
-    wait "${STARTED_PIDS[@]}" 2>/dev/null || true
+    local pid
+    for pid in "${STARTED_PIDS[@]}"; do
+      timeout 10 tail --pid="$pid" -f /dev/null || kill -KILL "$pid" 2>/dev/null || true
+    done
   fi
   rm -rf "$SCRATCH"
   # In CI nothing may outlive the script. Elsewhere Bazel's server stays, and the next build is the faster for it.

@@ -1,0 +1,74 @@
+#include "common/vocabulary.h"
+
+#include <vector>
+
+#include "absl/strings/str_join.h"
+
+namespace plumbline {
+namespace {
+
+constexpr absl::string_view kBlockReplay = "block-replay";
+
+constexpr FaultInfo kFaults[] = {
+    {kBlockReplay, "swiglu-halves", "swiglu", "", "The two halves that SwiGLU reads are swapped."},
+    {kBlockReplay, "qk-heads", "q_proj", "",
+     "The rows of the query and key weights are permuted by whole heads."},
+    {kBlockReplay, "native-qkv", "q_proj", "",
+     "The fused QKV weight is cut into thirds with its heads left interleaved."},
+    {kBlockReplay, "rope-128", "rope_q", "",
+     "Every channel of a head is rotated instead of the first three quarters."},
+    {kBlockReplay, "last-keys", "attention", "",
+     "Attention drops the last eighth of the keys, at least one."},
+    {kBlockReplay, "audio-as-video", "norm1", "", "Audio rows carry the tag of video rows."},
+    {kBlockReplay, "adaln-silu-rounded", "adaln_projection", "",
+     "The timestep embedding is rounded to bfloat16 before its SiLU instead of after it."},
+    {kBlockReplay, "norm-float32", "norm1", "",
+     "The modulated norms keep float32 where bfloat16 rounds."},
+    {kBlockReplay, "zero-gradient", "leaf.attn.to_q.weight", "",
+     "The gradient of the query weight is zero."},
+    {kBlockReplay, "unordered-gradient", "adaln_projection.grad", "repeat",
+     "The gather backward adds in bfloat16, starting one row later with every execution."},
+    {kBlockReplay, "split-by-rows", "q_proj", "batch",
+     "Matrix products split their reduction by the number of rows and round the parts."},
+};
+
+constexpr NamedLayout kLayouts[] = {
+    {"tiny", "104,2,12,16,8,first"},
+    {"small", "291,7,14,20,37,first"},
+    {"medium", "678,12,24,28,65,first+last"},
+    {"released", "194,37,48,84,207,first"},
+};
+
+constexpr absl::string_view kGroups[] = {"gemms",     "norms",   "qk_norm",
+                                         "residuals", "interim", "all"};
+
+constexpr absl::string_view kBlockNodes[] = {
+    "adaln_projection", "norm1",         "q_proj", "k_proj",      "v_proj",
+    "q_norm",           "k_norm",        "rope_q", "rope_k",      "attention",
+    "o_proj",           "residual_attn", "norm2",  "ffn_gate_up", "swiglu",
+    "ffn_down",         "residual_mlp"};
+
+}  // namespace
+
+absl::Span<const FaultInfo> Faults() { return kFaults; }
+
+const FaultInfo* FindFault(absl::string_view job, absl::string_view name) {
+  for (const FaultInfo& fault : kFaults) {
+    if (fault.job == job && fault.name == name) return &fault;
+  }
+  return nullptr;
+}
+
+std::string FaultNames(absl::string_view job) {
+  std::vector<absl::string_view> names;
+  for (const FaultInfo& fault : kFaults) {
+    if (fault.job == job) names.push_back(fault.name);
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+absl::Span<const NamedLayout> NamedLayouts() { return kLayouts; }
+absl::Span<const absl::string_view> NodeGroups() { return kGroups; }
+absl::Span<const absl::string_view> BlockNodes() { return kBlockNodes; }
+
+}  // namespace plumbline

@@ -1,0 +1,50 @@
+// Words of the product that programs know without linking a kernel: what a request may name.
+#ifndef PLUMBLINE_COMMON_VOCABULARY_H_
+#define PLUMBLINE_COMMON_VOCABULARY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace plumbline {
+
+// A negative control: a fault that a job can be asked to put into its candidate, and the place
+// where the job must then find it. A fault that several kinds of job know has an entry for each.
+struct FaultInfo {
+  absl::string_view job;             // Kind, as the CLI calls it: "block-replay".
+  absl::string_view name;            // E.g. "qk-heads".
+  absl::string_view expected_entry;  // What first_failure must name.
+  absl::string_view expected_gate;   // The gate it must name; empty: any.
+  absl::string_view sentence;        // What is wrong with the candidate, for a person.
+};
+
+// Every fault, in the order in which they are listed.
+absl::Span<const FaultInfo> Faults();
+
+// Null if jobs of this kind know no such fault.
+const FaultInfo* FindFault(absl::string_view job, absl::string_view name);
+
+// The faults of one kind of job as an error lists them: "swiglu-halves, qk-heads, ...".
+std::string FaultNames(absl::string_view job);
+
+// The shape of a packed sequence that has a name.
+struct NamedLayout {
+  absl::string_view name;
+  absl::string_view sizes;  // "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES".
+};
+
+// "tiny", "small", "medium", "released".
+absl::Span<const NamedLayout> NamedLayouts();
+
+// What a composition may name instead of single nodes: "gemms", "norms", "qk_norm", "residuals",
+// "interim", "all".
+absl::Span<const absl::string_view> NodeGroups();
+
+// The nodes of a block in execution order.
+absl::Span<const absl::string_view> BlockNodes();
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_COMMON_VOCABULARY_H_

@@ -1,0 +1,370 @@
+#include "server/store/store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/random_id.h"
+#include "common/status.h"
+#include "server/store/store_impl.h"
+
+namespace plumbline::server {
+namespace {
+
+constexpr int kFormatVersion = 1;
+constexpr int kTicketKeyBytes = 32;
+// A group commit takes no more than this at once, so that the first of a long queue need not wait
+// for the last.
+constexpr size_t kMaxGroupBytes = 4 << 20;
+
+rocksdb::Options DatabaseOptions() {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  // A torn tail of the log is what a crash leaves of writes that nobody was told about. Anything
+  // else that is unreadable is damage, and opening fails.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.paranoid_checks = true;
+  options.write_buffer_size = 16 << 20;
+  options.max_total_wal_size = 64 << 20;
+  // What one build has written every other can read, whatever its RocksDB was built with.
+  options.compression = rocksdb::kNoCompression;
+  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  options.keep_log_file_num = 4;
+  return options;
+}
+
+rocksdb::WriteOptions Synced() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+absl::Status LeaseLost(TaskKey task, int64_t token, int64_t newest) {
+  return WithReason(
+      absl::AbortedError(absl::StrCat(
+          "fencing token ", token, " is not the newest of task ", task.task,
+          newest == 0 ? ": nobody holds it" : absl::StrCat(": the newest is ", newest))),
+      kLeaseLostReason);
+}
+
+absl::StatusOr<std::string> RandomBytes(int count) {
+  std::string bytes(count, '\0');
+  const int descriptor = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = descriptor < 0 ? -1 : read(descriptor, bytes.data(), bytes.size());
+  if (descriptor >= 0) close(descriptor);
+  if (got != count) return absl::UnavailableError("/dev/urandom cannot be read");
+  return bytes;
+}
+
+}  // namespace
+
+absl::Status FromRocksdb(const rocksdb::Status& status, absl::string_view doing) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string message = absl::StrCat(doing, ": ", status.ToString());
+  if (status.IsNotFound()) return absl::NotFoundError(message);
+  if (status.IsNoSpace()) return WithReason(absl::ResourceExhaustedError(message), "DISK_FULL");
+  if (status.IsCorruption()) return absl::DataLossError(message);
+  return absl::UnavailableError(message);
+}
+
+absl::Status Store::Impl::Unreadable(absl::string_view key) {
+  return absl::DataLossError(absl::StrCat("the record under key ", Quoted(key), " is unreadable"));
+}
+
+Store::Impl::~Impl() {
+  if (writer_.joinable()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    writer_.join();
+    completer_.join();
+  }
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    if (handle != nullptr) db_->DestroyColumnFamilyHandle(handle);
+  }
+}
+
+absl::Status Store::Impl::Open() {
+  PLUMBLINE_RETURN_IF_ERROR(OpenDatabase());
+  PLUMBLINE_RETURN_IF_ERROR(CheckFormat());
+  PLUMBLINE_RETURN_IF_ERROR(LoadCounters());
+  writer_ = std::thread([this] { WriteLoop(); });
+  completer_ = std::thread([this] { CompletionLoop(); });
+  return absl::OkStatus();
+}
+
+absl::Status Store::Impl::OpenDatabase() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.path, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("the store's folder ", options_.path, " cannot be made: ", error.message()));
+  }
+  const rocksdb::Options options = DatabaseOptions();
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (int i = 0; i < kFamilyCount; ++i) {
+    families.emplace_back(std::string(FamilyName(static_cast<Family>(i))), options);
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(options, options_.path, families, &handles, &db);
+  if (!status.ok()) {
+    // RocksDB has no code of its own for this.
+    if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
+      return WithReason(
+          absl::FailedPreconditionError(absl::StrCat(
+              "the store ", options_.path, " is in use by another process; ", status.ToString())),
+          "STORE_IN_USE");
+    }
+    return FromRocksdb(status, absl::StrCat("open the store ", options_.path));
+  }
+  db_.reset(db);
+  std::copy(handles.begin(), handles.end(), handles_.begin());
+  return absl::OkStatus();
+}
+
+absl::Status Store::Impl::CheckFormat() {
+  absl::StatusOr<store::StoreFormat> format =
+      GetRecord<store::StoreFormat>(Family::kMeta, keys::Format());
+  if (absl::IsNotFound(format.status())) {
+    format_.set_version(kFormatVersion);
+    format_.set_store_id(RandomIds()->NewId());
+    PLUMBLINE_ASSIGN_OR_RETURN(*format_.mutable_ticket_key(), RandomBytes(kTicketKeyBytes));
+    return FromRocksdb(
+        db_->Put(Synced(), handle(Family::kMeta), keys::Format(), format_.SerializeAsString()),
+        "write the store's format");
+  }
+  PLUMBLINE_RETURN_IF_ERROR(format.status());
+  format_ = *std::move(format);
+  if (format_.version() != kFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the store ", options_.path, " has format version ", format_.version(),
+                     "; this program reads version ", kFormatVersion));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Store::Impl::LoadCounters() {
+  absl::MutexLock lock(&mutex_);
+  const auto first_number = [this](Family family, const std::string& begin,
+                                   const std::string& end) {
+    int64_t number = 0;
+    Visit(family, begin, end, /*newest_first=*/false,
+          [&number](absl::string_view key, absl::string_view) {
+            number = keys::TrailingNumber(key);
+            return false;
+          })
+        .IgnoreError();
+    return number;
+  };
+  newest_revision_ = NewestNumber(Family::kEvents, keys::Revisions());
+  oldest_revision_ = first_number(Family::kEvents, keys::Revisions(),
+                                  keys::PrefixEnd(keys::Revisions()));
+  newest_audit_ = NewestNumber(Family::kAudit, "");
+  oldest_audit_ = first_number(Family::kAudit, "", "");
+  return Visit(Family::kLeases, keys::Leases(), keys::PrefixEnd(keys::Leases()), false,
+               [this](absl::string_view key, absl::string_view value) {
+                 mutex_.AssertHeld();
+                 store::LeaseRecord lease;
+                 lease.ParseFromArray(value.data(), static_cast<int>(value.size()));
+                 lease_tokens_[keys::TrailingTask(key)] = lease.fencing_token();
+                 return true;
+               });
+}
+
+absl::Status Store::Impl::Health() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_;
+}
+
+absl::Status Store::Impl::CheckLease(TaskKey task, int64_t token) const {
+  absl::MutexLock lock(&mutex_);
+  const auto lease = lease_tokens_.find(task);
+  const int64_t newest = lease == lease_tokens_.end() ? 0 : lease->second;
+  return token > 0 && token == newest ? absl::OkStatus() : LeaseLost(task, token, newest);
+}
+
+absl::Status Store::Impl::Commit(WriteSet* set, std::function<void(absl::Status)> done) {
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the store has failed; restart the coordinator: ", failure_.message()));
+  }
+  for (const WriteSet::LeaseChange& required : set->required_leases_) {
+    const auto lease = lease_tokens_.find(required.task);
+    const int64_t newest = lease == lease_tokens_.end() ? 0 : lease->second;
+    if (required.token <= 0 || required.token != newest) {
+      return LeaseLost(required.task, required.token, newest);
+    }
+  }
+  for (const WriteSet::LeaseChange& change : set->lease_changes_) {
+    if (change.token == 0) {
+      lease_tokens_.erase(change.task);
+    } else {
+      lease_tokens_[change.task] = change.token;
+    }
+  }
+  Number(set);
+  TrimLogs(set);
+  queue_.push_back({std::move(set->operations_), std::move(done)});
+  return absl::OkStatus();
+}
+
+// Gives the events, audit events and deletions their numbers and makes them operations.
+void Store::Impl::Number(WriteSet* set) {
+  store::Revision revision;
+  for (size_t i = 0; i < set->events_.size(); ++i) {
+    const int64_t job = set->event_jobs_[i];
+    const auto [newest, is_new] = newest_sequences_.try_emplace(job, 0);
+    if (is_new) newest->second = NewestNumber(Family::kEvents, keys::Events(job));
+    v1::JobEvent& event = set->events_[i];
+    event.set_sequence(++newest->second);
+    set->Put(Family::kEvents, keys::Event(job, event.sequence()), event.SerializeAsString());
+    revision.set_job(job);
+    revision.set_sequence(event.sequence());
+    set->Put(Family::kEvents, keys::Revision(++newest_revision_), revision.SerializeAsString());
+  }
+  for (const store::Revision& deleted : set->deleted_jobs_) {
+    newest_sequences_.erase(deleted.job());
+    set->Put(Family::kEvents, keys::Revision(++newest_revision_), deleted.SerializeAsString());
+  }
+  for (v1::AuditEvent& audit : set->audits_) {
+    audit.set_sequence(++newest_audit_);
+    set->Put(Family::kAudit, keys::Audit(audit.sequence()), audit.SerializeAsString());
+  }
+  if (oldest_revision_ == 0 && newest_revision_ > 0) oldest_revision_ = 1;
+  if (oldest_audit_ == 0 && newest_audit_ > 0) oldest_audit_ = 1;
+}
+
+// Drops a tenth at a time, since a deleted range costs reads until it is compacted.
+void Store::Impl::TrimLogs(WriteSet* set) {
+  const auto trim = [&](Family family, const std::string& prefix, int64_t newest,
+                        int64_t* oldest) {
+    if (newest - *oldest < options_.max_log_entries + options_.max_log_entries / 10) return;
+    const int64_t first_kept = newest - options_.max_log_entries + 1;
+    set->operations_.push_back({WriteSet::Operation::kDeleteRange, family,
+                                prefix + keys::Number(0), prefix + keys::Number(first_kept)});
+    *oldest = first_kept;
+  };
+  trim(Family::kEvents, keys::Revisions(), newest_revision_, &oldest_revision_);
+  trim(Family::kAudit, "", newest_audit_, &oldest_audit_);
+}
+
+void Store::Impl::AddToBatch(const WriteSet::Operation& operation,
+                             rocksdb::WriteBatch* batch) const {
+  // A batch refuses nothing but sizes of 4 GiB and more, which no record has.
+  switch (operation.kind) {
+    case WriteSet::Operation::kPut:
+      batch->Put(handle(operation.family), operation.key, operation.value);
+      break;
+    case WriteSet::Operation::kDelete:
+      batch->Delete(handle(operation.family), operation.key);
+      break;
+    case WriteSet::Operation::kDeleteRange:
+      batch->DeleteRange(handle(operation.family), operation.key, operation.value);
+      break;
+  }
+}
+
+void Store::Impl::WriteLoop() {
+  const auto has_work = [this] {
+    mutex_.AssertReaderHeld();
+    return !queue_.empty() || stopping_;
+  };
+  while (true) {
+    rocksdb::WriteBatch batch;
+    std::vector<Finished> group;
+    absl::Status result;
+    {
+      absl::MutexLock lock(&mutex_, absl::Condition(&has_work));
+      while (!queue_.empty() && batch.GetDataSize() < kMaxGroupBytes) {
+        for (const WriteSet::Operation& operation : queue_.front().operations) {
+          AddToBatch(operation, &batch);
+        }
+        group.push_back({std::move(queue_.front().done), absl::OkStatus()});
+        queue_.pop_front();
+      }
+      if (group.empty()) break;
+      result = failure_;
+    }
+    if (result.ok() && batch.Count() > 0) {
+      const absl::Time start = options_.clock->Now();
+      result = FromRocksdb(db_->Write(Synced(), &batch), "write to the store");
+      if (options_.on_write) {
+        options_.on_write(options_.clock->Now() - start, static_cast<int>(group.size()));
+      }
+      if (!result.ok()) {
+        absl::MutexLock lock(&mutex_);
+        failure_ = result;
+      }
+    }
+    absl::MutexLock lock(&completion_mutex_);
+    for (Finished& each : group) {
+      each.status = result;
+      finished_.push_back(std::move(each));
+    }
+  }
+  absl::MutexLock lock(&completion_mutex_);
+  writer_gone_ = true;
+}
+
+void Store::Impl::CompletionLoop() {
+  const auto has_work = [this] {
+    completion_mutex_.AssertReaderHeld();
+    return !finished_.empty() || writer_gone_;
+  };
+  while (true) {
+    std::deque<Finished> finished;
+    {
+      absl::MutexLock lock(&completion_mutex_, absl::Condition(&has_work));
+      if (finished_.empty()) return;
+      finished.swap(finished_);
+    }
+    for (Finished& each : finished) {
+      if (each.done) each.done(each.status);
+    }
+  }
+}
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  PLUMBLINE_RETURN_IF_ERROR(impl->Open());
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+absl::Status Store::Commit(WriteSet* set, std::function<void(absl::Status)> done) {
+  return impl_->Commit(set, std::move(done));
+}
+
+absl::Status Store::CommitAndWait(WriteSet* set) {
+  absl::Notification finished;
+  absl::Status result;
+  PLUMBLINE_RETURN_IF_ERROR(impl_->Commit(set, [&](absl::Status status) {
+    result = std::move(status);
+    finished.Notify();
+  }));
+  finished.WaitForNotification();
+  return result;
+}
+
+absl::Status Store::CheckLease(TaskKey task, int64_t token) const {
+  return impl_->CheckLease(task, token);
+}
+
+absl::Status Store::Health() const { return impl_->Health(); }
+const store::StoreFormat& Store::format() const { return impl_->format(); }
+
+}  // namespace plumbline::server

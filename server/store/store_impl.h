@@ -1,0 +1,127 @@
+// Inside of Store: shared by its write path (store.cc) and its reads (store_reads.cc).
+#ifndef PLUMBLINE_SERVER_STORE_STORE_IMPL_H_
+#define PLUMBLINE_SERVER_STORE_STORE_IMPL_H_
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "server/store/store.h"
+
+namespace plumbline::server {
+
+// `status` as ours: NOT_FOUND, RESOURCE_EXHAUSTED (reason DISK_FULL), DATA_LOSS or UNAVAILABLE.
+absl::Status FromRocksdb(const rocksdb::Status& status, absl::string_view doing);
+
+class Store::Impl {
+ public:
+  explicit Impl(StoreOptions options) : options_(std::move(options)) {}
+  ~Impl();
+
+  absl::Status Open();
+  absl::Status Commit(WriteSet* set, std::function<void(absl::Status)> done);
+  absl::Status CheckLease(TaskKey task, int64_t token) const;
+  absl::Status Health() const;
+
+  rocksdb::ColumnFamilyHandle* handle(Family family) const {
+    return handles_[static_cast<int>(family)];
+  }
+  rocksdb::DB* db() const { return db_.get(); }
+
+  absl::StatusOr<std::string> Get(Family family, absl::string_view key) const;
+
+  template <typename Record>
+  absl::StatusOr<Record> GetRecord(Family family, absl::string_view key) const {
+    absl::StatusOr<std::string> bytes = Get(family, key);
+    if (!bytes.ok()) return bytes.status();
+    return Parse<Record>(*bytes, key);
+  }
+
+  template <typename Record>
+  static absl::StatusOr<Record> Parse(absl::string_view bytes, absl::string_view key) {
+    Record record;
+    if (!record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return Unreadable(key);
+    }
+    return record;
+  }
+
+  // Calls `visit` with the keys of a range in order (backwards where `newest_first`) until it
+  // returns false.
+  absl::Status Visit(Family family, absl::string_view begin, absl::string_view end,
+                     bool newest_first,
+                     const std::function<bool(absl::string_view, absl::string_view)>& visit) const;
+
+  // Visit with parsed values.
+  template <typename Record, typename Take>
+  absl::Status VisitRecords(Family family, absl::string_view begin, absl::string_view end,
+                            bool newest_first, const Take& take) const;
+
+  // What follows `prefix` in every key that begins with it.
+  absl::StatusOr<std::vector<std::string>> Suffixes(Family family, const std::string& prefix) const;
+
+  // The number that the last key of a prefix ends with; 0 if there is none.
+  int64_t NewestNumber(Family family, const std::string& prefix) const;
+
+  const store::StoreFormat& format() const { return format_; }
+
+ private:
+  struct Queued {
+    std::vector<WriteSet::Operation> operations;
+    std::function<void(absl::Status)> done;
+  };
+  struct Finished {
+    std::function<void(absl::Status)> done;
+    absl::Status status;
+  };
+
+  static absl::Status Unreadable(absl::string_view key);
+
+  absl::Status OpenDatabase();
+  absl::Status CheckFormat();
+  absl::Status LoadCounters();
+  void Number(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TrimLogs(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddToBatch(const WriteSet::Operation& operation, rocksdb::WriteBatch* batch) const;
+  void WriteLoop();
+  void CompletionLoop();
+
+  const StoreOptions options_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> handles_{};  // Owned, through db_.
+  store::StoreFormat format_;
+
+  mutable absl::Mutex mutex_;
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // As they will be once everything queued is durable.
+  absl::flat_hash_map<TaskKey, int64_t> lease_tokens_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int64_t, int64_t> newest_sequences_ ABSL_GUARDED_BY(mutex_);
+  int64_t newest_revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t oldest_revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t newest_audit_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t oldest_audit_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  absl::Mutex completion_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  std::deque<Finished> finished_ ABSL_GUARDED_BY(completion_mutex_);
+  bool writer_gone_ ABSL_GUARDED_BY(completion_mutex_) = false;
+
+  std::thread writer_;
+  std::thread completer_;
+};
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_STORE_STORE_IMPL_H_

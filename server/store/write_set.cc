@@ -1,0 +1,119 @@
+#include "server/store/write_set.h"
+
+#include <utility>
+
+#include "absl/strings/strip.h"
+
+namespace plumbline::server {
+
+void WriteSet::Put(Family family, std::string key, std::string value) {
+  operations_.push_back({Operation::kPut, family, std::move(key), std::move(value)});
+}
+
+void WriteSet::Delete(Family family, std::string key) {
+  operations_.push_back({Operation::kDelete, family, std::move(key), ""});
+}
+
+void WriteSet::DeletePrefix(Family family, const std::string& prefix) {
+  operations_.push_back({Operation::kDeleteRange, family, prefix, keys::PrefixEnd(prefix)});
+}
+
+void WriteSet::RequireLease(TaskKey task, int64_t token) {
+  required_leases_.push_back({task, token});
+}
+
+void WriteSet::GrantLease(TaskKey task, const store::LeaseRecord& lease) {
+  lease_changes_.push_back({task, lease.fencing_token()});
+  Put(Family::kLeases, keys::Lease(task), lease.SerializeAsString());
+  Put(Family::kLeases, keys::FencingToken(), keys::Number(lease.fencing_token()));
+}
+
+void WriteSet::UpdateLease(TaskKey task, const store::LeaseRecord& lease) {
+  RequireLease(task, lease.fencing_token());
+  Put(Family::kLeases, keys::Lease(task), lease.SerializeAsString());
+}
+
+void WriteSet::EndLease(TaskKey task) {
+  lease_changes_.push_back({task, 0});
+  Delete(Family::kLeases, keys::Lease(task));
+}
+
+void WriteSet::CreateJob(int64_t job, const store::JobRecord& record) {
+  Put(Family::kMeta, keys::NewestJob(), keys::Number(job));
+  PutJob(job, record, /*live=*/true);
+}
+
+void WriteSet::PutJob(int64_t job, const store::JobRecord& record, bool live) {
+  Put(Family::kJobs, keys::Job(job), record.SerializeAsString());
+  Put(Family::kJobs, keys::JobId(absl::StripPrefix(record.job().name(), "jobs/")),
+      keys::Number(job));
+  if (!record.request_id().empty()) {
+    Put(Family::kJobs, keys::RequestId(record.request_id()), keys::Number(job));
+  }
+  if (live) {
+    Put(Family::kJobs, keys::LiveJob(job), "");
+  } else {
+    Delete(Family::kJobs, keys::LiveJob(job));
+  }
+}
+
+void WriteSet::PutTask(TaskKey task, const store::TaskRecord& record) {
+  Put(Family::kJobs, keys::Task(task), record.SerializeAsString());
+}
+
+void WriteSet::PutReport(TaskKey task, const v1::TaskReport& report) {
+  Put(Family::kJobs, keys::Report(task), report.SerializeAsString());
+}
+
+void WriteSet::DeleteJob(int64_t job, const store::JobRecord& record) {
+  Delete(Family::kJobs, keys::Job(job));
+  Delete(Family::kJobs, keys::JobId(absl::StripPrefix(record.job().name(), "jobs/")));
+  if (!record.request_id().empty()) {
+    Delete(Family::kJobs, keys::RequestId(record.request_id()));
+  }
+  DeletePrefix(Family::kJobs, keys::Tasks(job));
+  DeletePrefix(Family::kJobs, keys::Reports(job));
+  DeletePrefix(Family::kEvents, keys::Events(job));
+  DeletePrefix(Family::kArtifacts, keys::JobArtifacts(job));
+  store::Revision revision;
+  revision.set_job(job);
+  *revision.mutable_deleted() = record.job();
+  deleted_jobs_.push_back(std::move(revision));
+}
+
+void WriteSet::AppendEvent(int64_t job, v1::JobEvent event) {
+  event_jobs_.push_back(job);
+  events_.push_back(std::move(event));
+}
+
+void WriteSet::PutWorker(const v1::Worker& worker) {
+  Put(Family::kMeta, keys::Worker(worker.name()), worker.SerializeAsString());
+}
+
+void WriteSet::DeleteWorker(absl::string_view name) {
+  Delete(Family::kMeta, keys::Worker(name));
+}
+
+void WriteSet::PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> task) {
+  Put(Family::kArtifacts, keys::Artifact(artifact.name()), artifact.SerializeAsString());
+  Put(Family::kArtifacts,
+      task.has_value() ? keys::TaskArtifact(*task, artifact.file_name())
+                       : keys::UploadedArtifact(artifact.sha256(), artifact.file_name()),
+      artifact.name());
+}
+
+void WriteSet::DeleteArtifact(const v1::Artifact& artifact) {
+  Delete(Family::kArtifacts, keys::Artifact(artifact.name()));
+}
+
+void WriteSet::PutUpload(const store::UploadRecord& upload) {
+  Put(Family::kArtifacts, keys::Upload(upload.name()), upload.SerializeAsString());
+}
+
+void WriteSet::DeleteUpload(absl::string_view name) {
+  Delete(Family::kArtifacts, keys::Upload(name));
+}
+
+void WriteSet::AppendAudit(v1::AuditEvent event) { audits_.push_back(std::move(event)); }
+
+}  // namespace plumbline::server

@@ -10,12 +10,13 @@ run_tests() {
   event_files+=("$events")
 }
 
-# What only --full runs: the sanitizers, and the programs as they are shipped.
+# What only --full runs: the sanitizers over the unit tests, and the CLI as it is shipped.
 run_full_tests() {
+  local unit_tests=(//common/... //kernels/... //worker/... //server/... //client/...)
   echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
-  run_tests --config=asan -- //common/... //kernels/... //proto/... //worker/... //server/... //client/...
+  run_tests --config=asan -- "${unit_tests[@]}"
   echo "== ThreadSanitizer"
-  run_tests --config=tsan -- //server/... //worker/...
+  run_tests --config=tsan -- "${unit_tests[@]}"
   echo "== Release build"
   run_tests --config=release -- //tests/release:static_binary_test
 }

@@ -15,11 +15,9 @@ fail() {
 
 # Runs a program of $MACHINE as if there were nothing else; a user namespace stands in for root where that is needed.
 on_bare_machine() {
-  if ((EUID == 0)); then
-    env --ignore-environment HOME=/tmp PATH=/ chroot "$MACHINE" "$@"
-  else
-    env --ignore-environment HOME=/tmp PATH="$PATH" unshare --map-root-user chroot "$MACHINE" "$@"
-  fi
+  local enter=(chroot "$MACHINE")
+  ((EUID == 0)) || enter=(unshare --map-root-user "${enter[@]}")
+  env --ignore-environment HOME=/tmp PATH="$PATH" "${enter[@]}" "$@"
 }
 
 bytes="$(stat --dereference --format=%s "$BINARY")"
@@ -43,7 +41,7 @@ cp --dereference /lib64/ld-linux-x86-64.so.2 "$MACHINE/lib64/"
 cp --dereference /lib/x86_64-linux-gnu/{libc.so.6,libm.so.6} "$MACHINE/lib/x86_64-linux-gnu/"
 cp --dereference "$BINARY" "$MACHINE/plumbline"
 
-on_bare_machine /plumbline --help >"$TEST_TMPDIR/help.txt" || fail "plumbline --help ended with status $?"
+on_bare_machine /plumbline --help >"$TEST_TMPDIR/help.txt" || fail "plumbline --help does not run"
 grep -q block-replay "$TEST_TMPDIR/help.txt" || fail "plumbline --help does not name block-replay"
 
 # The embedded server and worker run a whole job: a gate that passes ends with status 0.

@@ -56,6 +56,7 @@ struct Tile {
                 kWorkspaceBytes % 64 == 0);
 };
 
+double Widen(double value) { return value; }
 float Widen(float value) { return value; }
 float Widen(bfloat16 value) { return WidenBf16(value); }
 
@@ -96,6 +97,9 @@ void PackOperand(DType dtype, const void* data, int64_t line_stride, int64_t dep
   if (dtype == DType::kBF16) {
     Pack<kGroup>(static_cast<const bfloat16*>(data) + offset, line_stride, depth_stride, count,
                  depth, to);
+  } else if (dtype == DType::kF64) {
+    Pack<kGroup>(static_cast<const double*>(data) + offset, line_stride, depth_stride, count, depth,
+                 to);
   } else {
     Pack<kGroup>(static_cast<const float*>(data) + offset, line_stride, depth_stride, count, depth,
                  to);

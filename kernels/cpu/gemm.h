@@ -27,7 +27,7 @@ inline constexpr int64_t kGemmBlock = 256;
 // A matrix that a product reads: element (i, j) is data[i * row_stride + j * column_stride].
 struct GemmOperand {
   const void* data = nullptr;
-  DType dtype = DType::kF32;  // kF32 or kBF16, widened exactly
+  DType dtype = DType::kF32;  // kF32, kBF16, or with accumulators of double kF64
   int64_t row_stride = 0;
   int64_t column_stride = 1;
 

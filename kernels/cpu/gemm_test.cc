@@ -120,5 +120,13 @@ TEST(Gemm, OperandsAreTensorsAndTheirTransposes) {
   EXPECT_EQ(c, (std::vector<float>{194, 266, 266, 365}));
 }
 
+TEST(Gemm, DoubleOperandsKeepTheirBits) {
+  const std::vector<double> a = {1.0 + 0x1p-50, 1.0};
+  const std::vector<double> b = {1.0, 0x1p-51};
+  const GemmOperand row{a.data(), DType::kF64, 2, 1};
+  const GemmOperand column{b.data(), DType::kF64, 1, 1};
+  EXPECT_EQ(Multiply<double>({1, 1, 2}, row, column, 1)[0], 1.0 + 0x1p-50 + 0x1p-51);
+}
+
 }  // namespace
 }  // namespace plumbline

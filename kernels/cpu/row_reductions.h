@@ -26,6 +26,18 @@ Accumulator FoldLanes(Accumulator* lanes) {
 inline float FusedMultiplyAdd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double FusedMultiplyAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
+// The sum of value(i), i < size: value(i) gives an Accumulator, added in the lanes.
+template <typename Accumulator, typename Value>
+Accumulator SumInLanes(int64_t size, Value value) {
+  Accumulator lanes[kReductionLanes] = {};
+  int64_t i = 0;
+  for (; i + kReductionLanes <= size; i += kReductionLanes) {
+    for (int64_t j = 0; j < kReductionLanes; ++j) lanes[j] += value(i + j);
+  }
+  for (int64_t j = 0; i + j < size; ++j) lanes[j] += value(i + j);
+  return FoldLanes(lanes);
+}
+
 // The sum of a[i] * b[i], accumulated as Accumulator (float or double).
 template <typename Accumulator = float>
 Accumulator RowDot(const float* a, const float* b, int64_t size) {
@@ -51,13 +63,7 @@ Accumulator RowSumOfSquares(const float* x, int64_t size) {
 
 template <typename Accumulator = float>
 Accumulator RowSum(const float* x, int64_t size) {
-  Accumulator lanes[kReductionLanes] = {};
-  int64_t i = 0;
-  for (; i + kReductionLanes <= size; i += kReductionLanes) {
-    for (int64_t j = 0; j < kReductionLanes; ++j) lanes[j] += static_cast<Accumulator>(x[i + j]);
-  }
-  for (int64_t j = 0; i + j < size; ++j) lanes[j] += static_cast<Accumulator>(x[i + j]);
-  return FoldLanes(lanes);
+  return SumInLanes<Accumulator>(size, [x](int64_t i) { return static_cast<Accumulator>(x[i]); });
 }
 
 }  // namespace plumbline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace plumbline {
 namespace {
@@ -57,8 +58,11 @@ void ThreadPool::ParallelForWithSlot(int64_t begin, int64_t end, int64_t grain,
   if (begin >= end) return;
   const int64_t chunks = (end - begin + grain - 1) / grain;
   if (inside_chunk || workers_.empty() || chunks == 1) {
+    // A loop of one chunk counts as a loop too: what is nested in it must not find other slots.
+    const bool was_inside = std::exchange(inside_chunk, true);
     for (int64_t first = begin; first < end; first += grain)
       chunk(first, std::min(end, first + grain), 0);
+    inside_chunk = was_inside;
     return;
   }
   Loop loop{begin, end, grain, chunks, chunk};

@@ -67,6 +67,17 @@ TEST(ThreadPool, NestedLoopsRunInline) {
   EXPECT_EQ(sum, (49 * 50 / 2) * (39 * 40 / 2));
 }
 
+TEST(ThreadPool, ALoopInsideALoopOfOneChunkHasOneSlot) {
+  ThreadPool pool(4);
+  std::atomic<int> highest{0};
+  pool.ParallelFor(0, 1, 1, [&](int64_t, int64_t) {
+    pool.ParallelForWithSlot(0, 1000, 1, [&](int64_t, int64_t, int slot) {
+      if (slot > highest) highest = slot;
+    });
+  });
+  EXPECT_EQ(highest, 0);
+}
+
 TEST(ThreadPool, SeveralThreadsMayLoopAtOnce) {
   ThreadPool pool(4);
   std::vector<std::thread> callers;

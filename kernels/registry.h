@@ -37,13 +37,20 @@ struct OperationRegistration {
   std::vector<std::string> nodes;
 };
 
-// A fused forward of one implementation over consecutive nodes (names without their block, e.g.
-// {"residual_attn", "norm2"}). `name` is what reports call it: "candidate/residual_norm".
+// One of the nodes that a fused operation covers: its role ("norm2") and what it computes there. A
+// refiner's residual has a block's role and another operation.
+struct FusedNode {
+  std::string role;
+  OpKind op;
+};
+
+// A fused forward of one implementation over consecutive nodes. `name` is what reports call it,
+// e.g. "candidate/residual_norm".
 struct FusedRegistration {
   std::string implementation;
   std::string name;
   DeviceKind device = DeviceKind::kCpu;
-  std::vector<std::string> nodes;
+  std::vector<FusedNode> nodes;
   std::shared_ptr<const FusedOperation> operation;
 };
 

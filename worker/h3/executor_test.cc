@@ -153,7 +153,7 @@ class ExecutorTest : public testing::Test {
 
 // A name of the captured inventory -> ours; "" if it is not a tap of the executor.
 std::string GraphName(const std::string& captured) {
-  const auto starts = [&](absl::string_view prefix) { return captured.rfind(prefix, 0) == 0; };
+  const auto starts = [&](const char* prefix) { return captured.rfind(prefix, 0) == 0; };
   if (starts("parameter.") || starts("output.")) return captured;
   if (starts("input_gradients.")) return "input." + captured.substr(16) + ".grad";
   std::string name = captured.substr(sizeof("nodes.") - 1);
@@ -252,7 +252,9 @@ TEST_F(ExecutorTest, GoldenNodesInAMixedCompositionAreCastAtTheirEdges) {
   EXPECT_EQ(recorder.tensors().at("block.0/swiglu").tensor.dtype, DType::kBF16);
   EXPECT_EQ(recorder.tensors().at("block.1/swiglu").tensor.dtype, DType::kF32);
   for (const NodeTrace& node : trace) {
-    if (node.node == "block.1/attention") EXPECT_EQ(node.actual, "golden");
+    if (node.node == "block.1/attention") {
+      EXPECT_EQ(node.actual, "golden");
+    }
   }
 }
 

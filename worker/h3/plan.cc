@@ -101,8 +101,8 @@ class PlanBuilder {
     for (size_t i = 0; i < count; ++i) {
       const NodeId id = begin + static_cast<NodeId>(i);
       const Node& node = graph_.nodes()[id];
-      if (node.role != fused.nodes[i] || node.segment != graph_.nodes()[begin].segment)
-        return false;
+      if (node.role != fused.nodes[i].role || node.op != fused.nodes[i].op) return false;
+      if (node.segment != graph_.nodes()[begin].segment) return false;
       if (plan_.composition->nodes[id]->implementation != fused.implementation) return false;
       if (std::find(faulty_.begin(), faulty_.end(), id) != faulty_.end()) return false;
     }

@@ -51,7 +51,7 @@ void RegisterOperations(Registry& registry) {
 }
 
 void RegisterFusedOperations(Registry& registry) {
-  const auto add = [&registry](std::string name, std::vector<std::string> nodes,
+  const auto add = [&registry](std::string name, std::vector<FusedNode> nodes,
                                std::shared_ptr<const FusedOperation> operation) {
     FusedRegistration registration;
     registration.implementation = kImplementation;
@@ -61,10 +61,17 @@ void RegisterFusedOperations(Registry& registry) {
     registration.operation = std::move(operation);
     registry.RegisterFused(std::move(registration)).IgnoreError();
   };
-  add("candidate/residual_norm", {"residual_attn", "norm2"}, candidate::MakeFusedResidualNorm());
-  add("candidate/qk_norm_rope", {"q_norm", "k_norm", "rope_q", "rope_k"},
+  add("candidate/residual_norm",
+      {{"residual_attn", OpKind::kGatedResidual}, {"norm2", OpKind::kModulatedRmsNorm}},
+      candidate::MakeFusedResidualNorm());
+  add("candidate/qk_norm_rope",
+      {{"q_norm", OpKind::kRmsNorm},
+       {"k_norm", OpKind::kRmsNorm},
+       {"rope_q", OpKind::kRope},
+       {"rope_k", OpKind::kRope}},
       candidate::MakeFusedNormRope());
-  add("candidate/gate_up_swiglu", {"ffn_gate_up", "swiglu"}, candidate::MakeFusedGateUpSwiGlu());
+  add("candidate/gate_up_swiglu", {{"ffn_gate_up", OpKind::kLinear}, {"swiglu", OpKind::kSwiGlu}},
+      candidate::MakeFusedGateUpSwiGlu());
 }
 
 }  // namespace

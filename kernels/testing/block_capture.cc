@@ -8,7 +8,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/safetensors.h"
 #include "common/status.h"
 #include "kernels/numerics/bfloat16.h"
@@ -26,27 +28,6 @@ constexpr int64_t kTags = 3;
 
 // Chunks of the AdaLN table's row.
 enum Chunk { kShiftMsa, kScaleMsa, kGateMsa, kShiftMlp, kScaleMlp, kGateMlp };
-
-// The tensor with its bytes, as (batch, rows, width): the leading 1 of a node's shape is the batch,
-// heads are part of the width.
-HostTensor Read(const SafetensorsFile& file, const TensorInfo& info) {
-  const std::vector<int64_t>& shape = info.shape;
-  int64_t rows = 1;
-  int64_t width = 1;
-  if (shape.size() == 1) {
-    width = shape[0];
-  } else if (shape.size() == 2) {
-    rows = shape[0];
-    width = shape[1];
-  } else if (shape.size() > 2) {
-    rows = shape[1];
-    for (size_t i = 2; i < shape.size(); ++i) width *= shape[i];
-  }
-  HostTensor tensor(info.dtype, 1, rows, width);
-  const absl::Span<const uint8_t> bytes = file.Bytes(info);
-  std::memcpy(tensor.view().data, bytes.data(), bytes.size());
-  return tensor;
-}
 
 float ValueAt(const Tensor& tensor, int64_t item, int64_t row, int64_t column) {
   return tensor.dtype == DType::kF32 ? tensor.Row<const float>(row, item)[column]
@@ -80,6 +61,28 @@ HostTensor::HostTensor(DType dtype, int64_t batch, int64_t rows, int64_t width)
   view_.data = memory_.get();
 }
 
+absl::StatusOr<HostTensor> ReadHostTensor(const SafetensorsFile& file, absl::string_view name) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const absl::Span<const uint8_t> bytes, file.Bytes(name));
+  const TensorInfo& info = *file.Find(name);
+  const std::vector<int64_t>& shape = info.shape;
+  int64_t rows = 1;
+  int64_t width = 1;
+  if (shape.size() == 1) {
+    width = shape[0];
+  } else if (shape.size() == 2) {
+    rows = shape[0];
+    width = shape[1];
+  } else if (shape.size() > 2) {
+    if (shape[0] != 1)
+      return absl::InvalidArgumentError(absl::StrCat(name, " has more than one batch item"));
+    rows = shape[1];
+    for (size_t i = 2; i < shape.size(); ++i) width *= shape[i];
+  }
+  HostTensor tensor(info.dtype, 1, rows, width);
+  std::memcpy(tensor.view().data, bytes.data(), bytes.size());
+  return tensor;
+}
+
 absl::StatusOr<std::unique_ptr<BlockCapture>> BlockCapture::Open(absl::string_view file) {
   std::unique_ptr<BlockCapture> capture(new BlockCapture());
   PLUMBLINE_RETURN_IF_ERROR(capture->ReadTensors(file));
@@ -97,20 +100,30 @@ Tensor BlockCapture::Keep(const std::string& name, HostTensor tensor) {
 }
 
 absl::Status BlockCapture::ReadTensors(absl::string_view file) {
+  const auto keep = [this](const SafetensorsFile& from, const std::string& name,
+                           const std::string& kept_as) {
+    absl::StatusOr<HostTensor> tensor = ReadHostTensor(from, name);
+    if (!tensor.ok()) return tensor.status();
+    Keep(kept_as, *std::move(tensor));
+    return absl::OkStatus();
+  };
   PLUMBLINE_ASSIGN_OR_RETURN(SafetensorsFile capture,
                              SafetensorsFile::Open(absl::StrCat(kGolden, file, ".safetensors")));
-  for (const TensorInfo& info : capture.tensors()) Keep(info.name, Read(capture, info));
+  for (const TensorInfo& info : capture.tensors())
+    PLUMBLINE_RETURN_IF_ERROR(keep(capture, info.name, info.name));
   PLUMBLINE_ASSIGN_OR_RETURN(
       SafetensorsFile inputs,
       SafetensorsFile::Open(absl::StrCat(kGolden, "transformer_inputs.safetensors")));
-  for (const TensorInfo& info : inputs.tensors()) Keep(info.name, Read(inputs, info));
+  for (const TensorInfo& info : inputs.tensors())
+    PLUMBLINE_RETURN_IF_ERROR(keep(inputs, info.name, info.name));
   PLUMBLINE_ASSIGN_OR_RETURN(
       SafetensorsFile checkpoint,
       SafetensorsFile::Open(absl::StrCat(
           kGolden, "checkpoint/transformer/diffusion_pytorch_model.safetensors.index.json")));
   for (const TensorInfo& info : checkpoint.tensors()) {
-    if (absl::string_view(info.name).substr(0, sizeof(kBlock) - 1) != kBlock) continue;
-    Keep(absl::StrCat("weight.", info.name.substr(sizeof(kBlock) - 1)), Read(checkpoint, info));
+    if (!absl::StartsWith(info.name, kBlock)) continue;
+    PLUMBLINE_RETURN_IF_ERROR(
+        keep(checkpoint, info.name, absl::StrCat("weight.", absl::StripPrefix(info.name, kBlock))));
   }
   return absl::OkStatus();
 }

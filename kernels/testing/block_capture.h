@@ -16,6 +16,8 @@
 
 namespace plumbline {
 
+class SafetensorsFile;
+
 // A dense tensor in host memory, 64-byte aligned.
 class HostTensor {
  public:
@@ -29,6 +31,11 @@ class HostTensor {
   std::unique_ptr<void, Free> memory_;
   Tensor view_;
 };
+
+// The tensor `name` of `file` with its bytes, as (batch, rows, width): a vector is one row, and of
+// three dimensions and more the first (which must be 1) is the batch and heads are part of the
+// width.
+absl::StatusOr<HostTensor> ReadHostTensor(const SafetensorsFile& file, absl::string_view name);
 
 // A node with the tensors that the captured run gave it. The views point into the BlockCapture.
 struct CapturedNode {

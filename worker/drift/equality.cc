@@ -1,0 +1,49 @@
+#include "worker/drift/equality.h"
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "worker/drift/tensor_rows.h"
+
+namespace plumbline::drift {
+
+void AddExecution(const Tensor& first, const Tensor& other, absl::string_view variation,
+                  const RowNamer& name_row, v1::EqualityCheck* check) {
+  check->set_executions(check->executions() + 1);
+  // The first difference stays; equal executions before it are then of no interest.
+  if (check->result() == v1::EQUALITY_DIFFERENT) return;
+  const size_t size = DTypeSize(first.dtype);
+  int64_t differing = 0;
+  for (int64_t item = 0; item < first.batch; ++item) {
+    for (int64_t row = 0; row < first.rows; ++row) {
+      const char* a = RowBytes(first, item, row);
+      const char* b = RowBytes(other, item, row);
+      if (std::memcmp(a, b, first.width * size) == 0) continue;
+      for (int64_t column = 0; column < first.width; ++column) {
+        if (std::memcmp(a + column * size, b + column * size, size) == 0) continue;
+        if (differing++ > 0) continue;
+        *check->mutable_first_differing_row() = name_row(item, row);
+        check->set_first_differing_column(column);
+        check->set_value(WidenElement(first.dtype, a, column));
+        check->set_other_value(WidenElement(other.dtype, b, column));
+      }
+    }
+  }
+  check->set_differing_elements(differing);
+  if (differing > 0) {
+    check->set_result(v1::EQUALITY_DIFFERENT);
+    check->set_variation(std::string(variation));
+    return;
+  }
+  check->set_result(v1::EQUALITY_EQUAL);
+  const absl::string_view before = check->variation();
+  if (before.empty()) {
+    check->set_variation(std::string(variation));
+  } else if (!absl::StrContains(before, variation)) {
+    check->set_variation(absl::StrCat(before, ", ", variation));
+  }
+}
+
+}  // namespace plumbline::drift

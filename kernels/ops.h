@@ -30,70 +30,57 @@ class ThreadPool;
 // batch items; their gradients sum over the batch, item after item.
 enum class OpKind {
   // inputs: timestep(T, 1) float32. Output (T, 2 F): cos(t f_i) then sin(t f_i), f_i =
-  // exp(-ln(10000) i / F), i < F,
-  // evaluated in float32. No gradient.
+  // exp(-ln(10000) i / F), i < F, evaluated in float32. No gradient.
   kTimeProjection,
   // inputs: features(T, F). Parameters: linear_1.weight, linear_1.bias, linear_2.weight,
-  // linear_2.bias.
-  // linear_2(SiLU(linear_1(features))), float32 throughout in either precision.
+  // linear_2.bias. linear_2(SiLU(linear_1(features))), float32 throughout in either precision.
   kTimeEmbedder,
   // inputs: x(R, K). Parameters: weight(N, K)[, bias(1, N)]. x is cast to the weight's type, one
-  // rounding after the
-  // bias. Output (R, N) in the weight's type. Gradients: dx = dy W, cast to x's type; dW = dy^T x
-  // and db = sum of dy
-  // over rows, each a float32 sum rounded once.
+  // rounding after the bias. Output (R, N) in the weight's type. Gradients: dx = dy W, cast to x's
+  // type; dW = dy^T x and db = sum of dy over rows, each a float32 sum rounded once.
   kLinear,
   // inputs: temb(T, E) float32. Parameters: weight(N, E), bias(1, N). SiLU in float32, cast to the
-  // weight's type, then
-  // as kLinear. Gradient of temb: the rounded product with W, times SiLU' in float32.
+  // weight's type, then as kLinear. Gradient of temb: the rounded product with W, times SiLU' in
+  // float32.
   kAdalnProjection,
   // inputs: x(R, W). Parameters: weight(1, G), W a multiple of G. RMSNorm of each run of G
-  // channels: statistics and
-  // product in float32, one rounding. Gradients in float32, one rounding.
+  // channels: statistics and product in float32, one rounding. Gradients in float32, one rounding.
   kRmsNorm,
-  // inputs: x(R, H), scale(table, H), shift(table, H), index(R, 1). Parameters: weight(1, H).
-  // n = RMSNorm(x) as kRmsNorm; output = round(round(n * round(1 + scale[index])) + shift[index]).
+  // inputs: x(R, H), scale(table, H), shift(table, H), index(R, 1). Parameters: weight(1, H). n =
+  // RMSNorm(x) as kRmsNorm; output = round(round(n * round(1 + scale[index])) + shift[index]).
   // Backward of g: dshift[index] += g; dscale[index] += round(g n); dn = round(g round(1 + scale)),
-  // then as kRmsNorm.
-  // How the table sums are ordered and rounded is the implementation's promise.
+  // then as kRmsNorm. How the table sums are ordered and rounded is the implementation's promise.
   kModulatedRmsNorm,
-  // inputs: x(R, heads * D), position_ids(R, 3) float64. inv_freq_j = theta^(-2j / 2F), j < F, F
-  // rotary_frequencies,
-  // and angle = float32(position) * inv_freq, both in float32; angles of the three axes
-  // concatenated to 3 F and
-  // duplicated to 6 F; cos and sin in float32, cast to x's type. Over the first 6 F channels of
-  // each head
-  // x cos + concat(-x2, x1) sin (x1, x2 the halves), each product and the sum rounded; the other
-  // channels pass.
+  // inputs: x(R, heads * D), position_ids(R, 3) float64. inv_freq_j = 1 / theta^(2j / 2F), j < F,
+  // F rotary_frequencies, and angle = float32(position) * inv_freq, both in float32; angles of the
+  // three axes concatenated to 3 F and duplicated to 6 F; cos and sin in float32, cast to x's type.
+  // Over the first 6 F channels of each head x cos + concat(-x2, x1) sin (x1, x2 the halves), each
+  // product and the sum rounded; the other channels pass.
   kRope,
   // inputs: q, k, v (R, heads * D). softmax(q k^T / sqrt(D)) v for each head and each batch item,
   // no mask.
   kAttention,
   // inputs: x(R, H), branch(R, H), gate(table, H), index(R, 1). round(x + round(gate[index] *
-  // branch)).
-  // Backward of g: dx = g; dbranch = round(g gate); dgate[index] += round(g branch).
+  // branch)). Backward of g: dx = g; dbranch = round(g gate); dgate[index] += round(g branch).
   kGatedResidual,
   // inputs: x(R, W), branch(R, W). round(x + branch). Both gradients are g.
   kResidual,
-  // inputs: gate_up(R, 2 F): value a, then gate b. round(a * round(SiLU(b))).
-  // Backward of g: da = round(g s), s the rounded SiLU; ds = round(g a); db = round(ds SiLU'(b)).
+  // inputs: gate_up(R, 2 F): value a, then gate b. round(a * round(SiLU(b))). Backward of g: da =
+  // round(g s), s the rounded SiLU; ds = round(g a); db = round(ds SiLU'(b)).
   kSwiGlu,
   // inputs: text(Rt, H), video(Rv, H), audio(Ra, H), text_indices, video_indices, audio_indices
-  // (each (rows, 1)).
-  // Output (R, H): each source row cast to the output type and put at its index; every row is
-  // written exactly once.
+  // (each (rows, 1)). Output (R, H): each source row cast to the output type and put at its index;
+  // every row is written exactly once.
   kScatterRows,
   // inputs: x(R, W), indices(n, 1). Output (n, W): the rows of x at the indices, which are
-  // distinct. The gradient is
-  // zero elsewhere.
+  // distinct. The gradient is zero elsewhere.
   kGatherRows,
   // inputs: x(R, W). Output (R, W): the values rounded to the output's type. The gradient is cast
   // back to x's type.
   kCast,
   // inputs: a, b of one shape. round(a + b); the output may be a's memory. A gradient reaching a
-  // value with several uses is
-  // the sum of theirs,
-  // added two at a time in the order in which the backward produces them. Forward only.
+  // value with several uses is the sum of theirs, added two at a time in the order in which the
+  // backward produces them. Forward only.
   kGradSum,
 };
 

@@ -1,11 +1,11 @@
 #include "kernels/candidate/cpu/adaln_projection.h"
 
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/convert.h"
 #include "kernels/candidate/cpu/linear.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/silu.h"
 #include "kernels/candidate/cpu/workspace_layout.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/numerics/bfloat16.h"
 
 namespace plumbline::candidate {
@@ -40,7 +40,7 @@ class AdalnProjection final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kAdalnProjection, call, 1, 2);
+    CallCheck check("candidate", OpKind::kAdalnProjection, call, 1, 2);
     if (!check.ok()) return check.status();
     const Tensor& temb = call.inputs[0];
     const Tensor& weight = call.parameters[0];

@@ -1,7 +1,7 @@
 #include "kernels/candidate/cpu/attention.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/candidate/cpu/call_check.h"
+#include "kernels/cpu/call_check.h"
 
 namespace plumbline::candidate {
 namespace {
@@ -11,7 +11,7 @@ class Attention final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kAttention, call, 3, 0);
+    CallCheck check("candidate", OpKind::kAttention, call, 3, 0);
     if (!check.ok()) return check.status();
     const Tensor& q = call.inputs[0];
     const int64_t head_width = call.attributes.head_width;

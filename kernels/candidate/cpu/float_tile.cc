@@ -12,30 +12,35 @@ constexpr int64_t kRunLength = 256;
 constexpr int kMaxTileRows = 6;
 static_assert(kStripWidth == 16, "two AVX2 registers");
 
-// Rows [0, kRows) of one strip of C, over one run of k.
+// Adds to, or replaces, eight values of C.
+inline void WriteSums(__m256 sums, bool add, float* to) {
+  _mm256_storeu_ps(to, add ? _mm256_add_ps(_mm256_loadu_ps(to), sums) : sums);
+}
+
+// Rows [0, kRows) of one strip of C, over one run of k. Every loop over rows is unrolled: an array
+// of sums that is ever indexed by a variable would live in memory.
 template <int kRows>
 void MultiplyRun(int64_t k, const float* a, int64_t row_stride, int64_t k_stride, const float* b,
                  float* c, int64_t c_stride, bool add) {
-  __m256 sum[kRows][2];
-  for (int i = 0; i < kRows; ++i) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+  __m256 left[kRows], right[kRows];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) left[i] = right[i] = _mm256_setzero_ps();
   for (int64_t step = 0; step < k; ++step) {
-    const __m256 b0 = _mm256_load_ps(b);
-    const __m256 b1 = _mm256_load_ps(b + 8);
+    const __m256 b_left = _mm256_load_ps(b);
+    const __m256 b_right = _mm256_load_ps(b + 8);
+#pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
       const __m256 value = _mm256_broadcast_ss(a + i * row_stride);
-      sum[i][0] = _mm256_fmadd_ps(value, b0, sum[i][0]);
-      sum[i][1] = _mm256_fmadd_ps(value, b1, sum[i][1]);
+      left[i] = _mm256_fmadd_ps(value, b_left, left[i]);
+      right[i] = _mm256_fmadd_ps(value, b_right, right[i]);
     }
     a += k_stride;
     b += kStripWidth;
   }
+#pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    float* row = c + i * c_stride;
-    for (int half = 0; half < 2; ++half) {
-      float* to = row + 8 * half;
-      const __m256 value = add ? _mm256_add_ps(_mm256_loadu_ps(to), sum[i][half]) : sum[i][half];
-      _mm256_storeu_ps(to, value);
-    }
+    WriteSums(left[i], add, c + i * c_stride);
+    WriteSums(right[i], add, c + i * c_stride + 8);
   }
 }
 

@@ -1,9 +1,9 @@
 #include "kernels/candidate/cpu/linear.h"
 
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/convert.h"
 #include "kernels/candidate/cpu/parameter_gradient.h"
 #include "kernels/candidate/cpu/workspace_layout.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/numerics/bfloat16.h"
 
@@ -85,7 +85,7 @@ class Linear final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kLinear, call, 1, 1, 1);
+    CallCheck check("candidate", OpKind::kLinear, call, 1, 1, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& weight = call.parameters[0];

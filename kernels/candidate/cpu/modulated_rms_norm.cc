@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/parameter_gradient.h"
 #include "kernels/candidate/cpu/rms_norm.h"
 #include "kernels/candidate/cpu/table_gradient.h"
 #include "kernels/candidate/cpu/workspace_layout.h"
+#include "kernels/cpu/call_check.h"
 
 namespace plumbline::candidate {
 namespace {
@@ -35,7 +35,7 @@ class ModulatedRmsNorm final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kModulatedRmsNorm, call, 4, 1);
+    CallCheck check("candidate", OpKind::kModulatedRmsNorm, call, 4, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& scale = call.inputs[1];

@@ -1,9 +1,9 @@
 #include "kernels/candidate/cpu/residual.h"
 
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/convert.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/table_gradient.h"
+#include "kernels/cpu/call_check.h"
 
 namespace plumbline::candidate {
 namespace {
@@ -13,7 +13,7 @@ class GatedResidual final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kGatedResidual, call, 4, 0);
+    CallCheck check("candidate", OpKind::kGatedResidual, call, 4, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, {DType::kBF16})
@@ -81,7 +81,7 @@ class Residual final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kResidual, call, 2, 0);
+    CallCheck check("candidate", OpKind::kResidual, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, {DType::kBF16})

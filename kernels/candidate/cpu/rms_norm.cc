@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/parameter_gradient.h"
 #include "kernels/candidate/cpu/workspace_layout.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/row_reductions.h"
 
 namespace plumbline::candidate {
@@ -34,7 +34,7 @@ class RmsNorm final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kRmsNorm, call, 1, 1);
+    CallCheck check("candidate", OpKind::kRmsNorm, call, 1, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& weight = call.parameters[0];

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/parallel.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/numerics/elementary.h"
 
 namespace plumbline::candidate {
@@ -43,7 +43,7 @@ class Rope final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kRope, call, 2, 0);
+    CallCheck check("candidate", OpKind::kRope, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Attributes& attributes = call.attributes;

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/convert.h"
 #include "kernels/candidate/cpu/parallel.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/numerics/bfloat16.h"
 
 namespace plumbline::candidate {
@@ -19,7 +19,7 @@ class ScatterRows final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kScatterRows, call, 2 * kSources.size(), 0);
+    CallCheck check("candidate", OpKind::kScatterRows, call, 2 * kSources.size(), 0);
     if (!check.ok()) return check.status();
     const Tensor& first = call.inputs[0];
     int64_t rows = 0;
@@ -71,7 +71,7 @@ class GatherRows final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kGatherRows, call, 2, 0);
+    CallCheck check("candidate", OpKind::kGatherRows, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, kFloatTypes)
@@ -113,7 +113,7 @@ class Cast final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kCast, call, 1, 0);
+    CallCheck check("candidate", OpKind::kCast, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, kFloatTypes)
@@ -140,7 +140,7 @@ class GradSum final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kGradSum, call, 2, 0);
+    CallCheck check("candidate", OpKind::kGradSum, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& a = call.inputs[0];
     return check.Type("a", a, kFloatTypes)

@@ -1,9 +1,9 @@
 #include "kernels/candidate/cpu/swiglu.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/silu.h"
+#include "kernels/cpu/call_check.h"
 
 namespace plumbline::candidate {
 namespace {
@@ -13,7 +13,7 @@ class SwiGlu final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kSwiGlu, call, 1, 0);
+    CallCheck check("candidate", OpKind::kSwiGlu, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& gate_up = call.inputs[0];
     return check.Type("gate_up", gate_up, {DType::kBF16})

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/candidate/cpu/call_check.h"
 #include "kernels/candidate/cpu/linear.h"
 #include "kernels/candidate/cpu/parallel.h"
 #include "kernels/candidate/cpu/silu.h"
 #include "kernels/candidate/cpu/workspace_layout.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/numerics/elementary.h"
 
 namespace plumbline::candidate {
@@ -19,7 +19,7 @@ class TimeProjection final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kTimeProjection, call, 1, 0);
+    CallCheck check("candidate", OpKind::kTimeProjection, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& timestep = call.inputs[0];
     return check.Type("timestep", timestep, {DType::kF32})
@@ -86,7 +86,7 @@ class TimeEmbedder final : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kTimeEmbedder, call, 1, 4);
+    CallCheck check("candidate", OpKind::kTimeEmbedder, call, 1, 4);
     if (!check.ok()) return check.status();
     const Tensor& features = call.inputs[0];
     const int64_t hidden = call.parameters[0].rows;

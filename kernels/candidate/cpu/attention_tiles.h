@@ -15,7 +15,7 @@ namespace plumbline::candidate {
 constexpr int64_t kBlockRows = 48;
 // Heads are processed in groups whose packed operands stay below this, so that long sequences do
 // not multiply their workspace by the number of heads. At least one head is a group.
-constexpr int64_t kGroupBytes = int64_t{64} << 20;
+constexpr int64_t kGroupBytes = int64_t{16} << 20;
 
 struct AttentionShape {
   explicit AttentionShape(const Tensor& q, const Attributes& attributes);

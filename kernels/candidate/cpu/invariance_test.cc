@@ -98,6 +98,22 @@ TEST(Invariance, OtherBatchContents) {
   }
 }
 
+// So many heads that attention takes them in several groups, where alone they were one.
+TEST(Invariance, ManyHeads) {
+  CaseSizes sizes;
+  sizes.rows = 1501;
+  sizes.heads = 5;
+  sizes.head_width = 128;
+  const std::vector<RandomCase> alone = MakeRandomCases(sizes);
+  sizes.item_seeds = {99, 100, 1};
+  const std::vector<RandomCase> batched = MakeRandomCases(sizes);
+  for (size_t i = 0; i < alone.size(); ++i) {
+    if (alone[i].node.op != OpKind::kAttention) continue;
+    ExpectRowsEqual(alone[i], RunCase(alone[i], 2), 0, RunCase(batched[i], 2), 2, sizes.rows,
+                    "attention of many heads");
+  }
+}
+
 TEST(Invariance, OtherRowCounts) {
   CaseSizes sizes;
   const int64_t rows = sizes.rows;

@@ -99,7 +99,7 @@ class Store {
   // 0 and 0 while there is none.
   std::pair<int64_t, int64_t> OldestAndNewestRevision() const;
 
-  absl::StatusOr<std::vector<v1::Worker>> ReadWorkers() const;
+  absl::StatusOr<std::vector<store::WorkerRecord>> ReadWorkers() const;
 
   absl::StatusOr<v1::Artifact> ReadArtifact(absl::string_view name) const;
   // What the job's tasks made, by task and file name.

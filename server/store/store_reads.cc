@@ -188,12 +188,12 @@ std::pair<int64_t, int64_t> Store::OldestAndNewestRevision() const {
   return {oldest->front().number, impl_->NewestNumber(Family::kEvents, keys::Revisions())};
 }
 
-absl::StatusOr<std::vector<v1::Worker>> Store::ReadWorkers() const {
-  std::vector<v1::Worker> workers;
+absl::StatusOr<std::vector<store::WorkerRecord>> Store::ReadWorkers() const {
+  std::vector<store::WorkerRecord> workers;
   const std::string prefix = keys::Workers();
-  PLUMBLINE_RETURN_IF_ERROR(impl_->VisitRecords<v1::Worker>(
+  PLUMBLINE_RETURN_IF_ERROR(impl_->VisitRecords<store::WorkerRecord>(
       Family::kMeta, prefix, keys::PrefixEnd(prefix), false,
-      [&workers](absl::string_view, v1::Worker worker) {
+      [&workers](absl::string_view, store::WorkerRecord worker) {
         workers.push_back(std::move(worker));
         return true;
       }));

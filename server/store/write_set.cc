@@ -1,5 +1,6 @@
 #include "server/store/write_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/strip.h"
@@ -86,8 +87,8 @@ void WriteSet::AppendEvent(int64_t job, v1::JobEvent event) {
   events_.push_back(std::move(event));
 }
 
-void WriteSet::PutWorker(const v1::Worker& worker) {
-  Put(Family::kMeta, keys::Worker(worker.name()), worker.SerializeAsString());
+void WriteSet::PutWorker(const store::WorkerRecord& record) {
+  Put(Family::kMeta, keys::Worker(record.worker().name()), record.SerializeAsString());
 }
 
 void WriteSet::DeleteWorker(absl::string_view name) {
@@ -112,6 +113,14 @@ void WriteSet::PutUpload(const store::UploadRecord& upload) {
 
 void WriteSet::DeleteUpload(absl::string_view name) {
   Delete(Family::kArtifacts, keys::Upload(name));
+}
+
+std::vector<int64_t> WriteSet::changed_jobs() const {
+  std::vector<int64_t> jobs = event_jobs_;
+  for (const store::Revision& deleted : deleted_jobs_) jobs.push_back(deleted.job());
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
 }
 
 void WriteSet::AppendAudit(v1::AuditEvent event) { audits_.push_back(std::move(event)); }

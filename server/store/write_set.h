@@ -42,7 +42,7 @@ class WriteSet {
 
   void AppendEvent(int64_t job, v1::JobEvent event);
 
-  void PutWorker(const v1::Worker& worker);
+  void PutWorker(const store::WorkerRecord& worker);
   void DeleteWorker(absl::string_view name);
 
   // `task`: what made it; unset for an upload, which is then found by its digest too.
@@ -53,6 +53,14 @@ class WriteSet {
   void DeleteUpload(absl::string_view name);
 
   void AppendAudit(v1::AuditEvent event);
+
+  // Jobs that it has events of or deletes, each once.
+  std::vector<int64_t> changed_jobs() const;
+
+  bool empty() const {
+    return operations_.empty() && lease_changes_.empty() && events_.empty() && audits_.empty() &&
+           deleted_jobs_.empty();
+  }
 
   // With the numbers that Store::Commit gave them.
   const std::vector<v1::JobEvent>& events() const { return events_; }

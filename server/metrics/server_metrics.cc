@@ -1,0 +1,166 @@
+#include "server/metrics/server_metrics.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+
+namespace plumbline::server {
+namespace {
+
+using prometheus::Histogram;
+
+const Histogram::BucketBoundaries& CallSeconds() {
+  static const auto* const bounds = new Histogram::BucketBoundaries{
+      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+  return *bounds;
+}
+
+const Histogram::BucketBoundaries& TaskSeconds() {
+  static const auto* const bounds = new Histogram::BucketBoundaries{
+      0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 36000};
+  return *bounds;
+}
+
+const Histogram::BucketBoundaries& SetCounts() {
+  static const auto* const bounds =
+      new Histogram::BucketBoundaries{1, 2, 4, 8, 16, 32, 64, 128, 256};
+  return *bounds;
+}
+
+// WORKER_STATE_ACTIVE -> "active".
+std::string LabelOf(const std::string& name, absl::string_view prefix) {
+  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
+}
+
+// A counter that follows one kept elsewhere.
+void CatchUp(prometheus::Counter& counter, int64_t total) {
+  counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
+}
+
+}  // namespace
+
+struct ServerMetrics::Families {
+  explicit Families(prometheus::Registry& registry)
+      : call_seconds(prometheus::BuildHistogram()
+                         .Name("plumbline_rpc_seconds")
+                         .Help("Duration of calls, by method; of streams, until they ended")
+                         .Register(registry)),
+        calls(prometheus::BuildCounter()
+                  .Name("plumbline_rpcs_total")
+                  .Help("Calls that ended, by method and status code")
+                  .Register(registry)),
+        write_seconds(prometheus::BuildHistogram()
+                          .Name("plumbline_store_write_seconds")
+                          .Help("Duration of synced writes of the store")
+                          .Register(registry)
+                          .Add({}, CallSeconds())),
+        write_sets(prometheus::BuildHistogram()
+                       .Name("plumbline_store_write_changes")
+                       .Help("Changes that one synced write made durable together")
+                       .Register(registry)
+                       .Add({}, SetCounts())),
+        attempt_seconds(prometheus::BuildHistogram()
+                            .Name("plumbline_task_attempt_seconds")
+                            .Help("Duration of attempts that their worker ended")
+                            .Register(registry)
+                            .Add({}, TaskSeconds())),
+        queued(Gauge(registry, "plumbline_queue_depth_tasks", "Tasks that wait")),
+        queue_age(Gauge(registry, "plumbline_queue_age_seconds",
+                        "How long the oldest waiting task has waited")),
+        running(Gauge(registry, "plumbline_running_tasks", "Tasks that a worker holds")),
+        watchers(Gauge(registry, "plumbline_watchers", "Open streams of events")),
+        workers(prometheus::BuildGauge()
+                    .Name("plumbline_workers")
+                    .Help("Workers, by state")
+                    .Register(registry)),
+        attempts(Counter(registry, "plumbline_attempts_total", "Attempts that began")),
+        leases_lost(Counter(registry, "plumbline_leases_lost_total",
+                            "Leases that expired or whose worker started again")),
+        preemptions(Counter(registry, "plumbline_preemptions_total",
+                            "Tasks that their worker handed back")),
+        poisoned(Counter(registry, "plumbline_tasks_given_up_total",
+                         "Tasks that failed because too many attempts were lost")),
+        attempts_ended(prometheus::BuildCounter()
+                           .Name("plumbline_attempts_ended_total")
+                           .Help("Attempts that ended, by how")
+                           .Register(registry)) {}
+
+  static prometheus::Gauge& Gauge(prometheus::Registry& registry, const char* name,
+                                  const char* help) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+  }
+  static prometheus::Counter& Counter(prometheus::Registry& registry, const char* name,
+                                      const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+  }
+
+  prometheus::Family<Histogram>& call_seconds;
+  prometheus::Family<prometheus::Counter>& calls;
+  Histogram& write_seconds;
+  Histogram& write_sets;
+  Histogram& attempt_seconds;
+  prometheus::Gauge& queued;
+  prometheus::Gauge& queue_age;
+  prometheus::Gauge& running;
+  prometheus::Gauge& watchers;
+  prometheus::Family<prometheus::Gauge>& workers;
+  prometheus::Counter& attempts;
+  prometheus::Counter& leases_lost;
+  prometheus::Counter& preemptions;
+  prometheus::Counter& poisoned;
+  prometheus::Family<prometheus::Counter>& attempts_ended;
+};
+
+ServerMetrics::ServerMetrics(Metrics* metrics)
+    : families_(std::make_unique<Families>(metrics->registry())) {}
+ServerMetrics::~ServerMetrics() = default;
+
+void ServerMetrics::RecordCall(absl::string_view method, absl::string_view code,
+                               absl::Duration duration) {
+  families_->call_seconds.Add({{"method", std::string(method)}}, CallSeconds())
+      .Observe(absl::ToDoubleSeconds(duration));
+  families_->calls.Add({{"method", std::string(method)}, {"code", std::string(code)}}).Increment();
+}
+
+void ServerMetrics::RecordStoreWrite(absl::Duration duration, int sets) {
+  families_->write_seconds.Observe(absl::ToDoubleSeconds(duration));
+  families_->write_sets.Observe(sets);
+}
+
+void ServerMetrics::RecordAttempt(absl::Duration duration) {
+  families_->attempt_seconds.Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load,
+                                 absl::Time now) {
+  Families& f = *families_;
+  f.queued.Set(static_cast<double>(load.queued));
+  f.queue_age.Set(load.queued == 0 ? 0 : absl::ToDoubleSeconds(now - load.oldest_queued));
+  f.running.Set(static_cast<double>(load.running));
+  for (const v1::WorkerState state : {v1::WORKER_STATE_ACTIVE, v1::WORKER_STATE_DRAINING,
+                                      v1::WORKER_STATE_LOST, v1::WORKER_STATE_GONE}) {
+    const auto found = load.workers.find(state);
+    f.workers.Add({{"state", LabelOf(v1::WorkerState_Name(state), "WORKER_STATE_")}})
+        .Set(found == load.workers.end() ? 0 : static_cast<double>(found->second));
+  }
+  CatchUp(f.attempts, counts.attempts_started);
+  CatchUp(f.leases_lost, counts.leases_lost);
+  CatchUp(f.preemptions, counts.tasks_released);
+  CatchUp(f.poisoned, counts.tasks_poisoned);
+  for (const auto& [end, count] : counts.attempts_ended) {
+    CatchUp(f.attempts_ended.Add({{"end", LabelOf(v1::AttemptEnd_Name(end), "ATTEMPT_END_")}}),
+            count);
+  }
+}
+
+void ServerMetrics::SetWatchers(int64_t watchers) {
+  families_->watchers.Set(static_cast<double>(watchers));
+}
+
+}  // namespace plumbline::server

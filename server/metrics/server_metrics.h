@@ -1,0 +1,35 @@
+#ifndef PLUMBLINE_SERVER_METRICS_SERVER_METRICS_H_
+#define PLUMBLINE_SERVER_METRICS_SERVER_METRICS_H_
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/metrics.h"
+#include "server/scheduler/scheduler.h"
+
+namespace plumbline::server {
+
+// What the coordinator measures about itself. Any thread may call.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(Metrics* metrics);
+  ~ServerMetrics();
+
+  // `code`: a gRPC status code's name. `method`: of the API, never a caller's text.
+  void RecordCall(absl::string_view method, absl::string_view code, absl::Duration duration);
+  void RecordStoreWrite(absl::Duration duration, int sets);
+  void RecordAttempt(absl::Duration duration);
+
+  // Sets what is counted elsewhere, before it is read.
+  void SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load, absl::Time now);
+  void SetWatchers(int64_t watchers);
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_METRICS_SERVER_METRICS_H_

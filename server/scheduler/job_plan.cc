@@ -1,0 +1,236 @@
+#include "server/scheduler/job_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/status.h"
+#include "common/vocabulary.h"
+#include "server/resource_name.h"
+
+namespace plumbline::server {
+namespace {
+
+absl::string_view KeyframeName(int keyframe) {
+  return keyframe == v1::KEYFRAME_FIRST ? "first" : "last";
+}
+
+// Values in a row of every node of a block together, and the block's parameters, for checkpoints
+// whose configuration the coordinator knows.
+struct BlockSize {
+  int64_t values_per_row;
+  int64_t parameters;
+};
+
+constexpr BlockSize SizeOfBlock(int64_t hidden, int64_t inner, int64_t ffn, int64_t temb) {
+  // Six nodes are `hidden` wide, eight `inner`; the gate is two `ffn` wide and SwiGLU one.
+  return {6 * hidden + 8 * inner + 3 * ffn,
+          4 * hidden * inner + 3 * hidden * ffn + 18 * hidden * temb};
+}
+
+// The least that replaying a block can do with: the golden's values in float32 and the weights in
+// bfloat16. A worker that needs more than it has hands the task back and says how much; this spares
+// the attempts that could not succeed. 0 where the configuration is the worker's to read.
+int64_t LeastMemoryBytes(absl::string_view checkpoint, const v1::Layout& layout) {
+  if (checkpoint != "synthetic:released" && !absl::StartsWith(checkpoint, "synthetic:released:")) {
+    return 0;
+  }
+  constexpr BlockSize kReleased = SizeOfBlock(5376, 7168, 14336, 2688);
+  return LayoutRows(layout) * kReleased.values_per_row * 4 + kReleased.parameters * 2;
+}
+
+// What the composition's plug-ins ask of a worker.
+void AddPlugins(absl::string_view composition, v1::Placement* placement) {
+  for (absl::string_view part : absl::StrSplit(composition, '+')) {
+    part = part.substr(0, part.find(':'));
+    if (absl::ConsumePrefix(&part, "plugin/")) placement->add_plugins(std::string(part));
+  }
+}
+
+store::TaskRecord NewTask(const v1::Job& job, int32_t index, std::string title, v1::JobSpec spec) {
+  store::TaskRecord record;
+  v1::Task& task = *record.mutable_task();
+  task.set_name(TaskNameOf(job.name(), index));
+  task.set_title(std::move(title));
+  task.set_state(v1::JOB_STATE_QUEUED);
+  *task.mutable_placement() = job.spec().placement();
+  AddPlugins(spec.composition(), task.mutable_placement());
+  *task.mutable_create_time() = job.create_time();
+  task.set_kind(job.kind());
+  *record.mutable_spec() = std::move(spec);
+  return record;
+}
+
+}  // namespace
+
+v1::JobKind KindOf(const v1::JobSpec& spec) {
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kBlockReplay:
+      return v1::JOB_KIND_BLOCK_REPLAY;
+    case v1::JobSpec::kFullModel:
+      return v1::JOB_KIND_FULL_MODEL;
+    case v1::JobSpec::kGeneration:
+      return v1::JOB_KIND_GENERATION;
+    case v1::JobSpec::kComparison:
+      return v1::JOB_KIND_COMPARISON;
+    case v1::JobSpec::kDiagnostic:
+      return v1::JOB_KIND_DIAGNOSTIC;
+    case v1::JobSpec::kDecode:
+      return v1::JOB_KIND_DECODE;
+    case v1::JobSpec::kSweep:
+      return v1::JOB_KIND_SWEEP;
+    case v1::JobSpec::kCheckpointCheck:
+      return v1::JOB_KIND_CHECKPOINT;
+    case v1::JobSpec::kLayout:
+      return v1::JOB_KIND_LAYOUT;
+    case v1::JobSpec::kRule:
+      return v1::JOB_KIND_RULE;
+    case v1::JobSpec::kVerdict:
+      return v1::JOB_KIND_VERDICT;
+    case v1::JobSpec::kSelftest:
+      return v1::JOB_KIND_SELFTEST;
+    case v1::JobSpec::KIND_NOT_SET:
+      break;
+  }
+  return v1::JOB_KIND_UNSPECIFIED;
+}
+
+absl::string_view KindName(v1::JobKind kind) {
+  switch (kind) {
+    case v1::JOB_KIND_BLOCK_REPLAY:
+      return "block-replay";
+    case v1::JOB_KIND_FULL_MODEL:
+      return "full-model";
+    case v1::JOB_KIND_GENERATION:
+      return "generation";
+    case v1::JOB_KIND_COMPARISON:
+      return "comparison";
+    case v1::JOB_KIND_DIAGNOSTIC:
+      return "diagnostic";
+    case v1::JOB_KIND_DECODE:
+      return "decode";
+    case v1::JOB_KIND_SWEEP:
+      return "sweep";
+    case v1::JOB_KIND_CHECKPOINT:
+      return "checkpoint";
+    case v1::JOB_KIND_LAYOUT:
+      return "layout";
+    case v1::JOB_KIND_RULE:
+      return "rule";
+    case v1::JOB_KIND_VERDICT:
+      return "verdict";
+    case v1::JOB_KIND_SELFTEST:
+      return "selftest";
+    default:
+      return "unspecified";
+  }
+}
+
+absl::Status CheckKind(const v1::JobSpec& spec) {
+  const v1::JobKind kind = KindOf(spec);
+  std::string unknown;
+  switch (kind) {
+    case v1::JOB_KIND_UNSPECIFIED:  // A bad request, which validation names.
+    case v1::JOB_KIND_LAYOUT:
+      return absl::OkStatus();
+    case v1::JOB_KIND_BLOCK_REPLAY: {
+      const auto& layouts = spec.block_replay().layouts();
+      if (std::none_of(layouts.begin(), layouts.end(),
+                       [](const v1::Layout& layout) { return layout.name() == "sweep"; })) {
+        return absl::OkStatus();
+      }
+      unknown = "the layout `sweep` of block-replay jobs";
+      break;
+    }
+    case v1::JOB_KIND_COMPARISON:
+      if (spec.comparison().subject_case() == v1::ComparisonSpec::kTensors ||
+          spec.comparison().subject_case() == v1::ComparisonSpec::SUBJECT_NOT_SET) {
+        return absl::OkStatus();
+      }
+      unknown = "comparison jobs of other subjects than `tensors`";
+      break;
+    default:
+      unknown = absl::StrCat(KindName(kind), " jobs");
+  }
+  return WithReason(
+      absl::UnimplementedError(absl::StrCat("this server does not implement ", unknown)),
+      "UNIMPLEMENTED");
+}
+
+std::string LayoutTitle(const v1::Layout& layout) {
+  if (!layout.name().empty()) return layout.name();
+  std::string text = absl::StrCat(layout.text_rows(), ",", layout.frames(), ",", layout.height(),
+                                  ",", layout.width(), ",", layout.audio_latents(), ",");
+  if (layout.keyframes().empty()) return absl::StrCat(text, "none");
+  for (int i = 0; i < layout.keyframes_size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "+", KeyframeName(layout.keyframes(i)));
+  }
+  return text;
+}
+
+v1::Layout ResolveLayout(const v1::Layout& layout) {
+  for (const NamedLayout& named : NamedLayouts()) {
+    if (layout.name() != named.name) continue;
+    const std::vector<absl::string_view> parts = absl::StrSplit(named.sizes, ',');
+    v1::Layout resolved;
+    resolved.set_name(layout.name());
+    int32_t sizes[5] = {};
+    for (int i = 0; i < 5; ++i) {
+      if (!absl::SimpleAtoi(parts[i], &sizes[i])) return layout;
+    }
+    resolved.set_text_rows(sizes[0]);
+    resolved.set_frames(sizes[1]);
+    resolved.set_height(sizes[2]);
+    resolved.set_width(sizes[3]);
+    resolved.set_audio_latents(sizes[4]);
+    if (absl::StrContains(parts[5], "first")) resolved.add_keyframes(v1::KEYFRAME_FIRST);
+    if (absl::StrContains(parts[5], "last")) resolved.add_keyframes(v1::KEYFRAME_LAST);
+    return resolved;
+  }
+  return layout;
+}
+
+int64_t LayoutRows(const v1::Layout& layout) {
+  const int64_t frame_rows = int64_t{layout.height() / 2} * (layout.width() / 2);
+  return layout.text_rows() + 2 * int64_t{layout.audio_latents()} +
+         (layout.frames() + layout.keyframes_size()) * frame_rows;
+}
+
+std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
+  std::vector<store::TaskRecord> tasks;
+  const v1::JobSpec& spec = job.spec();
+  if (spec.kind_case() == v1::JobSpec::kLayout) {
+    tasks.push_back(
+        NewTask(job, 0, absl::StrCat("layout ", LayoutTitle(spec.layout().layout())), spec));
+    return tasks;
+  }
+  if (spec.kind_case() == v1::JobSpec::kComparison) {
+    tasks.push_back(NewTask(job, 0, "tensors", spec));
+    return tasks;
+  }
+  const auto& layouts = spec.block_replay().layouts();
+  if (layouts.empty()) {
+    // The captures say which.
+    tasks.push_back(NewTask(job, 0, "captured layout", spec));
+    return tasks;
+  }
+  for (int i = 0; i < layouts.size(); ++i) {
+    v1::JobSpec narrowed = spec;
+    narrowed.mutable_block_replay()->clear_layouts();
+    *narrowed.mutable_block_replay()->add_layouts() = layouts[i];
+    store::TaskRecord task =
+        NewTask(job, i, absl::StrCat("layout ", LayoutTitle(layouts[i])), std::move(narrowed));
+    v1::Placement& placement = *task.mutable_task()->mutable_placement();
+    placement.set_memory_bytes(
+        std::max(placement.memory_bytes(),
+                 LeastMemoryBytes(spec.checkpoint(), ResolveLayout(layouts[i]))));
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+}  // namespace plumbline::server

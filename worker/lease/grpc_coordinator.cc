@@ -1,0 +1,194 @@
+#include "worker/lease/grpc_coordinator.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+#include "common/sha256.h"
+#include "common/status.h"
+#include "proto/plumbline/v1/job_service.grpc.pb.h"
+#include "proto/plumbline/v1/worker_service.grpc.pb.h"
+
+namespace plumbline::worker {
+namespace {
+
+constexpr size_t kMaxChunkBytes = 1 << 20;
+
+// One call's context: its deadline, and its end when the caller's cancellation is raised.
+class Call {
+ public:
+  explicit Call(const CallOptions& options)
+      : on_cancellation_(options.cancellation, [this] { context_.TryCancel(); }) {
+    // Relative, so that no clock is read here: how long a network may take is real time in any
+    // case.
+    context_.set_deadline(
+        gpr_time_from_millis(absl::ToInt64Milliseconds(options.timeout), GPR_TIMESPAN));
+  }
+
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  grpc::ClientContext context_;
+  Cancellation::Callback on_cancellation_;
+};
+
+absl::Status DigestMismatch(absl::string_view name, absl::string_view what) {
+  return WithReason(absl::DataLossError(absl::StrCat(name, ": the coordinator sent other ", what,
+                                                     " than its trailer says")),
+                    "DIGEST_MISMATCH");
+}
+
+class GrpcCoordinator final : public Coordinator {
+ public:
+  explicit GrpcCoordinator(const std::shared_ptr<grpc::Channel>& channel)
+      : worker_service_(v1::WorkerService::NewStub(channel)),
+        artifact_service_(v1::ArtifactService::NewStub(channel)) {}
+
+  absl::StatusOr<v1::RegisterWorkerResponse> RegisterWorker(
+      const v1::RegisterWorkerRequest& request, const CallOptions& options) override {
+    return Unary<v1::RegisterWorkerResponse>(&v1::WorkerService::Stub::RegisterWorker, request,
+                                             options);
+  }
+
+  absl::StatusOr<v1::AcquireTaskResponse> AcquireTask(const v1::AcquireTaskRequest& request,
+                                                      const CallOptions& options) override {
+    return Unary<v1::AcquireTaskResponse>(&v1::WorkerService::Stub::AcquireTask, request, options);
+  }
+
+  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request,
+                                                  const CallOptions& options) override {
+    return Unary<v1::HeartbeatResponse>(&v1::WorkerService::Stub::Heartbeat, request, options);
+  }
+
+  absl::Status CompleteTask(const v1::CompleteTaskRequest& request,
+                            const CallOptions& options) override {
+    return Unary<v1::CompleteTaskResponse>(&v1::WorkerService::Stub::CompleteTask, request, options)
+        .status();
+  }
+
+  absl::Status ReleaseTask(const v1::ReleaseTaskRequest& request,
+                           const CallOptions& options) override {
+    return Unary<google::protobuf::Empty>(&v1::WorkerService::Stub::ReleaseTask, request, options)
+        .status();
+  }
+
+  absl::StatusOr<v1::ReportEventsResponse> ReportEvents(
+      const std::vector<v1::ReportEventsRequest>& messages, const CallOptions& options) override {
+    Call call(options);
+    v1::ReportEventsResponse response;
+    const auto writer = worker_service_->ReportEvents(call.context(), &response);
+    for (const v1::ReportEventsRequest& message : messages) {
+      if (!writer->Write(message)) break;  // Finish() says why.
+    }
+    writer->WritesDone();
+    PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
+    return response;
+  }
+
+  absl::StatusOr<v1::Artifact> PutArtifact(const v1::PutArtifactRequest::Header& header,
+                                           absl::Span<const uint8_t> bytes,
+                                           const CallOptions& options) override {
+    Call call(options);
+    v1::Artifact artifact;
+    const auto writer = worker_service_->PutArtifact(call.context(), &artifact);
+    v1::PutArtifactRequest request;
+    *request.mutable_header() = header;
+    bool writable = writer->Write(request);
+    Sha256 hash;
+    for (size_t offset = 0; writable && offset < bytes.size(); offset += kMaxChunkBytes) {
+      const absl::Span<const uint8_t> chunk = bytes.subspan(offset, kMaxChunkBytes);
+      hash.Update(chunk);
+      request.set_chunk(chunk.data(), chunk.size());
+      writable = writer->Write(request);
+    }
+    if (writable) {
+      request.mutable_trailer()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+      request.mutable_trailer()->set_sha256(hash.FinishHex());
+      writer->Write(request);
+    }
+    writer->WritesDone();
+    PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
+    return artifact;
+  }
+
+  absl::StatusOr<v1::Artifact> GetArtifact(
+      const v1::GetArtifactRequest& request,
+      absl::FunctionRef<absl::Status(absl::string_view chunk)> sink,
+      const CallOptions& options) override {
+    Call call(options);
+    const auto reader = artifact_service_->GetArtifact(call.context(), request);
+    v1::GetArtifactResponse part;
+    v1::Artifact artifact;
+    v1::StreamTrailer trailer;
+    bool complete = false;
+    Sha256 hash;
+    int64_t size_bytes = 0;
+    while (reader->Read(&part)) {
+      switch (part.part_case()) {
+        case v1::GetArtifactResponse::kHeader:
+          artifact = std::move(*part.mutable_header());
+          break;
+        case v1::GetArtifactResponse::kChunk:
+          hash.Update(part.chunk());
+          size_bytes += static_cast<int64_t>(part.chunk().size());
+          if (absl::Status status = sink(part.chunk()); !status.ok()) {
+            call.context()->TryCancel();
+            reader->Finish();
+            return status;
+          }
+          break;
+        case v1::GetArtifactResponse::kTrailer:
+          trailer = std::move(*part.mutable_trailer());
+          complete = true;
+          break;
+        case v1::GetArtifactResponse::PART_NOT_SET:
+          break;
+      }
+    }
+    PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
+    if (!complete || trailer.size_bytes() != size_bytes) {
+      return DigestMismatch(request.name(), absl::StrCat(size_bytes, " bytes"));
+    }
+    if (trailer.sha256() != hash.FinishHex()) return DigestMismatch(request.name(), "bytes");
+    return artifact;
+  }
+
+ private:
+  template <typename Response, typename Request>
+  absl::StatusOr<Response> Unary(grpc::Status (v1::WorkerService::Stub::*method)(
+                                     grpc::ClientContext*, const Request&, Response*),
+                                 const Request& request, const CallOptions& options) {
+    Call call(options);
+    Response response;
+    PLUMBLINE_RETURN_IF_ERROR(
+        FromGrpcStatus((worker_service_.get()->*method)(call.context(), request, &response)));
+    return response;
+  }
+
+  const std::unique_ptr<v1::WorkerService::Stub> worker_service_;
+  const std::unique_ptr<v1::ArtifactService::Stub> artifact_service_;
+};
+
+}  // namespace
+
+std::unique_ptr<Coordinator> MakeGrpcCoordinator(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // A restarted coordinator is found within seconds; the callers' own backoff spreads the calls.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // Notices a peer that is gone without a word, e.g. a node that lost its power.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  return std::make_unique<GrpcCoordinator>(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+}  // namespace plumbline::worker

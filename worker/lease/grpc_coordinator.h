@@ -1,0 +1,17 @@
+#ifndef PLUMBLINE_WORKER_LEASE_GRPC_COORDINATOR_H_
+#define PLUMBLINE_WORKER_LEASE_GRPC_COORDINATOR_H_
+
+#include <memory>
+#include <string>
+
+#include "worker/lease/coordinator.h"
+
+namespace plumbline::worker {
+
+// The coordinator at `address`, "HOST:PORT" or "unix:PATH". Connects when it is first called and
+// again whenever the connection is lost.
+std::unique_ptr<Coordinator> MakeGrpcCoordinator(const std::string& address);
+
+}  // namespace plumbline::worker
+
+#endif  // PLUMBLINE_WORKER_LEASE_GRPC_COORDINATOR_H_

@@ -7,7 +7,7 @@ namespace plumbline {
 
 // Each adds one family's operations for one device, under the names of docs/numerics.md.
 void RegisterGoldenCpu(Registry& registry);     // "golden"
-void RegisterProviderCpu(Registry& registry);   // "provider/default"
+void RegisterProviderCpu(Registry& registry);   // "provider/default" and its variants
 void RegisterCandidateCpu(Registry& registry);  // "candidate" and its fused operations
 
 // The registry of everything that is built in.

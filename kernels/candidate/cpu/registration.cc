@@ -14,6 +14,7 @@
 #include "kernels/candidate/cpu/row_movement.h"
 #include "kernels/candidate/cpu/swiglu.h"
 #include "kernels/candidate/cpu/timestep.h"
+#include "kernels/must_register.h"
 
 namespace plumbline {
 namespace {
@@ -30,8 +31,7 @@ void RegisterOperations(Registry& registry) {
     registration.owner = kOwner;
     registration.status = BindingStatus::kBound;
     registration.operation = std::move(operation);
-    // Fails only where the registry has this family already, and is right then.
-    registry.Register(std::move(registration)).IgnoreError();
+    MustRegister(registry, std::move(registration));
   };
   add(OpKind::kTimeProjection, candidate::MakeTimeProjection());
   add(OpKind::kTimeEmbedder, candidate::MakeTimeEmbedder());
@@ -59,7 +59,7 @@ void RegisterFusedOperations(Registry& registry) {
     registration.device = DeviceKind::kCpu;
     registration.nodes = std::move(nodes);
     registration.operation = std::move(operation);
-    registry.RegisterFused(std::move(registration)).IgnoreError();
+    MustRegister(registry, std::move(registration));
   };
   add("candidate/residual_norm",
       {{"residual_attn", OpKind::kGatedResidual}, {"norm2", OpKind::kModulatedRmsNorm}},

@@ -3,6 +3,7 @@
 
 #include "kernels/builtin.h"
 #include "kernels/golden/cpu/operations.h"
+#include "kernels/must_register.h"
 
 namespace plumbline {
 
@@ -31,8 +32,7 @@ void RegisterGoldenCpu(Registry& registry) {
     registration.owner = "plumbline";
     registration.status = BindingStatus::kReference;
     registration.operation = operation;
-    // Each operation is there once, so it can only fail on a registry that has a golden already.
-    registry.Register(std::move(registration)).IgnoreError();
+    MustRegister(registry, std::move(registration));
   }
 }
 

@@ -3,7 +3,7 @@
 //   temb(T, E) float32, weight(N, E), bias(1, N) -> (T, N)
 //   forward   a = cast(SiLU(temb)), SiLU in float32; round(a W^T + bias)
 //   backward  da = round(dy W); dtemb = da SiLU'(temb) in float32; dW, db as kLinear
-#include "kernels/provider/cpu/call_check.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/provider/cpu/linear.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/silu.h"
@@ -15,10 +15,12 @@ namespace {
 
 class AdalnProjection : public Operation {
  public:
+  explicit AdalnProjection(GemmPath path) : path_(path) {}
+
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kAdalnProjection, call, 1, 2, 2);
+    CallCheck check(kFamily, OpKind::kAdalnProjection, call, 1, 2);
     if (!check.ok()) return check.status();
     const Tensor& temb = call.inputs[0];
     const Tensor& weight = call.parameters[0];
@@ -47,7 +49,7 @@ class AdalnProjection : public Operation {
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     ExecutionContext rest = context;
     const Tensor activated = Activate(call.inputs[0], &rest);
-    LinearForward(rest, activated, call.parameters[0], call.parameters[1], call.output);
+    LinearForward(rest, path_, activated, call.parameters[0], call.parameters[1], call.output);
     return absl::OkStatus();
   }
 
@@ -58,7 +60,7 @@ class AdalnProjection : public Operation {
     ExecutionContext rest = context;
     const Tensor activated = Activate(temb, &rest);
     // The rounded product is widened into the place of dtemb, then multiplied there.
-    LinearBackward(rest, activated, weight, call.grad_output,
+    LinearBackward(rest, path_, activated, weight, call.grad_output,
                    {grad_temb, call.grad_parameters[0], call.grad_parameters[1]});
     if (grad_temb.IsNull()) return absl::OkStatus();
     for (int64_t r = 0; r < temb.batch * temb.rows; ++r) {
@@ -86,12 +88,14 @@ class AdalnProjection : public Operation {
     }
     return activated;
   }
+
+  const GemmPath path_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Operation> MakeAdalnProjection() {
-  return std::make_shared<AdalnProjection>();
+std::shared_ptr<const Operation> MakeAdalnProjection(GemmPath path) {
+  return std::make_shared<AdalnProjection>(path);
 }
 
 }  // namespace plumbline::provider

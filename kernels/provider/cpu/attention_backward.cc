@@ -6,6 +6,7 @@
 #include "kernels/numerics/elementary.h"
 #include "kernels/provider/cpu/attention_head.h"
 #include "kernels/provider/cpu/blas.h"
+#include "kernels/provider/cpu/values.h"
 #include "kernels/provider/cpu/workspace.h"
 
 namespace plumbline::provider {
@@ -18,9 +19,10 @@ class BackwardTiles {
     return query_tile * (3 * width + 1) + key_tile * 4 * width + 2 * query_tile * key_tile;
   }
 
-  BackwardTiles(const BackwardCall& call, const Head& head, int64_t query_tile, int64_t key_tile,
-                float* scratch)
+  BackwardTiles(const BackwardCall& call, ScoreGradient score_gradient, const Head& head,
+                int64_t query_tile, int64_t key_tile, float* scratch)
       : call_(call),
+        score_gradient_(score_gradient),
         head_(head),
         query_tile_(query_tile),
         key_tile_(key_tile),
@@ -55,6 +57,7 @@ class BackwardTiles {
       Sgemm(count, width, keys, {ds_, key_tile_, false}, {k_, width, false}, key > 0, query_sum_,
             width);
     }
+    ScaleSums(count, query_sum_);
     StoreHead(query_sum_, head_, first, count, call_.grad_inputs[0]);
   }
 
@@ -72,6 +75,7 @@ class BackwardTiles {
       Sgemm(count, width, queries, {p_, key_tile_, true}, {grad_, width, false}, query > 0,
             value_sum_, width);
     }
+    ScaleSums(count, key_sum_);
     if (!call_.grad_inputs[1].IsNull())
       StoreHead(key_sum_, head_, first, count, call_.grad_inputs[1]);
     if (!call_.grad_inputs[2].IsNull())
@@ -103,15 +107,26 @@ class BackwardTiles {
       float* const ds_row = ds_ + i * key_tile_;
       const float lse = lse_[first_query + i];
       const float delta = delta_[i];
-      for (int64_t j = 0; j < keys; ++j) {
-        const float p = ExpF32(p_row[j] * scale_ - lse);
-        ds_row[j] = RoundThroughBf16(p * (ds_row[j] - delta) * scale_);
-        p_row[j] = RoundThroughBf16(p);
+      for (int64_t j = 0; j < keys; ++j) p_row[j] = ExpF32(p_row[j] * scale_ - lse);
+      const bool from_rounded = score_gradient_ == ScoreGradient::kFromRoundedWeights;
+      if (from_rounded) RoundValues(DType::kBF16, p_row, keys);
+      for (int64_t j = 0; j < keys; ++j) ds_row[j] = p_row[j] * (ds_row[j] - delta);
+      if (score_gradient_ != ScoreGradient::kUnscaled) {
+        for (int64_t j = 0; j < keys; ++j) ds_row[j] *= scale_;
       }
+      RoundValues(DType::kBF16, ds_row, keys);
+      if (!from_rounded) RoundValues(DType::kBF16, p_row, keys);
     }
   }
 
+  // The scale that the score gradients were not given.
+  void ScaleSums(int64_t count, float* sums) const {
+    if (score_gradient_ != ScoreGradient::kUnscaled) return;
+    for (int64_t i = 0; i < count * head_.width; ++i) sums[i] *= scale_;
+  }
+
   const BackwardCall& call_;
+  const ScoreGradient score_gradient_;
   const Head head_;
   const int64_t query_tile_;
   const int64_t key_tile_;
@@ -138,11 +153,12 @@ size_t AttentionBackwardWorkspaceBytes(const BackwardCall& call, const Execution
 }
 
 void AttentionBackward(const ExecutionContext& context, const BackwardCall& call,
-                       int64_t query_tile, int64_t key_tile) {
+                       ScoreGradient score_gradient, int64_t query_tile, int64_t key_tile) {
   const int64_t width = call.attributes.head_width;
   const int64_t floats = BackwardTiles::Floats(query_tile, key_tile, width);
   const auto tiles = [&](const Head& head, int slot) {
-    return BackwardTiles(call, head, query_tile, key_tile, SlotScratch(context, slot, floats));
+    return BackwardTiles(call, score_gradient, head, query_tile, key_tile,
+                         SlotScratch(context, slot, floats));
   };
   if (!call.grad_inputs[0].IsNull()) {
     ForEachHeadTile(context, call.inputs[0], width, query_tile,

@@ -6,11 +6,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/numerics/bfloat16.h"
 #include "kernels/ops.h"
 
 namespace plumbline::provider {
+
+// What every attention supports.
+absl::Status CheckAttention(const ForwardCall& call);
 
 struct Head {
   int64_t item = 0;

@@ -72,9 +72,9 @@ class BoundaryTest : public testing::Test {
   // A projection with bias, its input from outside the model.
   void ExpectProjection(const std::string& module, const std::string& input) {
     const Tensor output = Get("nodes." + module);
-    const NodeResult& result =
-        Run(MakeLinear(), {Get("input." + input)}, {Get(module + ".weight"), Get(module + ".bias")},
-            output, Get("nodes." + module + ".grad"));
+    const NodeResult& result = Run(MakeLinear(GemmPath::kWholeSum), {Get("input." + input)},
+                                   {Get(module + ".weight"), Get(module + ".bias")}, output,
+                                   Get("nodes." + module + ".grad"));
     const Tensor grad = Get("input_gradients." + input);
     if (output.dtype == DType::kF32) {
       EXPECT_LE(RelativeL2(output, result.output->view()), kFloat32Tolerance) << module;
@@ -110,7 +110,7 @@ TEST_F(BoundaryTest, TimestepFeaturesAndEmbedding) {
 
   const Tensor embedding = Get("nodes.time_embedder");
   const NodeResult& result =
-      Run(MakeTimeEmbedder(), {features},
+      Run(MakeTimeEmbedder(GemmPath::kWholeSum), {features},
           {Get("time_embedder.linear_1.weight"), Get("time_embedder.linear_1.bias"),
            Get("time_embedder.linear_2.weight"), Get("time_embedder.linear_2.bias")},
           embedding, Get("nodes.time_embedder.grad"));
@@ -136,9 +136,10 @@ TEST_F(BoundaryTest, RefinersFinalNorm) {
 
 TEST_F(BoundaryTest, OutputNorm) {
   const Tensor temb = Get("nodes.time_embedder");
-  const NodeResult& table = Run(
-      MakeAdalnProjection(), {temb}, {Get("norm_out.linear.weight"), Get("norm_out.linear.bias")},
-      Tensor::Dense(nullptr, DType::kBF16, 1, temb.rows, 2 * kHidden), std::nullopt);
+  const NodeResult& table =
+      Run(MakeAdalnProjection(GemmPath::kWholeSum), {temb},
+          {Get("norm_out.linear.weight"), Get("norm_out.linear.bias")},
+          Tensor::Dense(nullptr, DType::kBF16, 1, temb.rows, 2 * kHidden), std::nullopt);
   const Tensor shift = table.output->view().Columns(0, kHidden);
   const Tensor scale = table.output->view().Columns(kHidden, kHidden);
   const Tensor output = Get("nodes.norm_out");
@@ -160,9 +161,9 @@ TEST_F(BoundaryTest, HeadsAndTheGradientsThatMeetBeforeThem) {
                                                          {"audio_proj_out", "audio"}};
   for (const auto& [module, modality] : modalities) {
     const Tensor output = Get("nodes." + module);
-    const NodeResult& head =
-        Run(MakeLinear(), {cast.output->view()}, {Get(module + ".weight"), Get(module + ".bias")},
-            output, Get("nodes." + module + ".grad"));
+    const NodeResult& head = Run(MakeLinear(GemmPath::kWholeSum), {cast.output->view()},
+                                 {Get(module + ".weight"), Get(module + ".bias")}, output,
+                                 Get("nodes." + module + ".grad"));
     EXPECT_LE(RelativeL2(output, head.output->view()), kFloat32Tolerance) << module;
     grads.push_back(head.grad_inputs[0]->view());
 

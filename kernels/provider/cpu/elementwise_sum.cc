@@ -1,8 +1,8 @@
 // kResidual and kGradSum of the provider: round(a + b), a and b (R, W) of one type, bfloat16 or
 // float32 (no rounding but the addition's). Both gradients of a residual are g. No reductions.
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/numerics/bfloat16.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/values.h"
 
@@ -19,7 +19,7 @@ class ElementwiseSum : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(op_, call, 2, 0, 0);
+    CallCheck check(kFamily, op_, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& a = call.inputs[0];
     return check.Type("the first input", a, {DType::kBF16, DType::kF32})

@@ -2,6 +2,7 @@
 // formulas in float64: the outputs, and every gradient against central differences of the formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <list>
@@ -24,6 +25,7 @@ constexpr int64_t kBatch = 2;
 constexpr int64_t kRows = 5;
 constexpr int64_t kTableRows = 3;
 constexpr float kEpsilon = 1e-5f;
+constexpr GemmPath kPaths[] = {GemmPath::kWholeSum, GemmPath::kSplitSum};
 
 // Dense, batch items first.
 using Values = std::vector<double>;
@@ -183,13 +185,15 @@ Values RmsNorm(const Values& x, const Values& weight) {
 // Tolerances: one rounding to bfloat16 is 1.7e-3 in the mean; a value that passes several has more.
 
 TEST_F(FormulaTest, Linear) {
-  for (const DType x_type : {DType::kBF16, DType::kF32}) {
-    for (const DType weight_type : {DType::kBF16, DType::kF32}) {
-      const bool exact = x_type == DType::kF32 && weight_type == DType::kF32;
-      Expect(MakeLinear(), OpKind::kLinear, {Random(x_type, kBatch, kRows, 7)}, 1,
-             {Random(weight_type, 1, 9, 7), Random(weight_type, 1, 1, 9)},
-             Tensor::Dense(nullptr, weight_type, kBatch, kRows, 9), {}, exact ? 1e-6 : 5e-3,
-             [](const std::vector<Values>& t) { return provider::Linear(t[0], t[1], t[2], 7); });
+  for (const GemmPath path : kPaths) {
+    for (const DType x_type : {DType::kBF16, DType::kF32}) {
+      for (const DType weight_type : {DType::kBF16, DType::kF32}) {
+        const bool exact = x_type == DType::kF32 && weight_type == DType::kF32;
+        Expect(MakeLinear(path), OpKind::kLinear, {Random(x_type, kBatch, kRows, 37)}, 1,
+               {Random(weight_type, 1, 9, 37), Random(weight_type, 1, 1, 9)},
+               Tensor::Dense(nullptr, weight_type, kBatch, kRows, 9), {}, exact ? 1e-6 : 5e-3,
+               [](const std::vector<Values>& t) { return provider::Linear(t[0], t[1], t[2], 37); });
+      }
     }
   }
 }
@@ -204,39 +208,74 @@ TEST_F(FormulaTest, LinearOfManyTiles) {
   node.input_has_gradient = {true};
   node.output = Tensor::Dense(nullptr, DType::kBF16, kBatch, 131, 300);
   node.grad_output = Random(DType::kBF16, kBatch, 131, 300);
-  std::vector<NodeResult> results;
-  for (const int threads : {1, 2, 8}) {
-    std::unique_ptr<Device> device = MakeCpuDevice(threads, int64_t{1} << 28).value();
-    results.push_back(RunCapturedNode(*MakeLinear(), *device, node).value());
-    const NodeResult& result = results.back();
-    EXPECT_LE(Error(provider::Linear(Read(x), Read(weight), {}, 70), result.output->view()), 3e-3);
-    EXPECT_TRUE(BitwiseEqual(results[0].output->view(), result.output->view())) << threads;
-    EXPECT_TRUE(BitwiseEqual(results[0].grad_inputs[0]->view(), result.grad_inputs[0]->view()));
-    EXPECT_TRUE(
-        BitwiseEqual(results[0].grad_parameters[0]->view(), result.grad_parameters[0]->view()));
+  for (const GemmPath path : kPaths) {
+    std::vector<NodeResult> results;
+    for (const int threads : {1, 2, 8}) {
+      std::unique_ptr<Device> device = MakeCpuDevice(threads, int64_t{1} << 28).value();
+      results.push_back(RunCapturedNode(*MakeLinear(path), *device, node).value());
+      const NodeResult& result = results.back();
+      EXPECT_LE(Error(provider::Linear(Read(x), Read(weight), {}, 70), result.output->view()),
+                3e-3);
+      EXPECT_TRUE(BitwiseEqual(results[0].output->view(), result.output->view())) << threads;
+      EXPECT_TRUE(BitwiseEqual(results[0].grad_inputs[0]->view(), result.grad_inputs[0]->view()));
+      EXPECT_TRUE(
+          BitwiseEqual(results[0].grad_parameters[0]->view(), result.grad_parameters[0]->view()));
+    }
   }
 }
 
+TEST_F(FormulaTest, TheSplitPathAddsItsSlicesInOrder) {
+  std::unique_ptr<Device> device = MakeCpuDevice(2, int64_t{1} << 28).value();
+  const auto multiply = [&](GemmPath path, const Tensor& x, const Tensor& weight) {
+    CapturedNode node;
+    node.inputs = {x};
+    node.parameters = {weight};
+    node.input_has_gradient = {false};
+    node.output = Tensor::Dense(nullptr, DType::kF32, 1, kRows, 9);
+    node.grad_output = Random(DType::kF32, 1, kRows, 9);
+    NodeResult result = RunCapturedNode(*MakeLinear(path), *device, node).value();
+    const float* const values = static_cast<float*>(result.output->view().data);
+    return std::vector<float>(values, values + kRows * 9);
+  };
+  // A quarter of 200, rounded up to a multiple of 16, is 64.
+  const Tensor x = Random(DType::kF32, 1, kRows, 200);
+  const Tensor weight = Random(DType::kF32, 1, 9, 200);
+  std::vector<float> expected(kRows * 9);
+  for (const int64_t first : {0, 64, 128, 192}) {
+    const int64_t count = std::min<int64_t>(64, 200 - first);
+    const std::vector<float> slice =
+        multiply(GemmPath::kWholeSum, x.Columns(first, count), weight.Columns(first, count));
+    for (size_t i = 0; i < slice.size(); ++i) expected[i] += slice[i];
+  }
+  EXPECT_EQ(multiply(GemmPath::kSplitSum, x, weight), expected);
+  EXPECT_NE(multiply(GemmPath::kWholeSum, x, weight), expected);
+}
+
 TEST_F(FormulaTest, AdalnProjection) {
-  Expect(MakeAdalnProjection(), OpKind::kAdalnProjection, {Random(DType::kF32, 1, 3, 6)}, 1,
-         {Random(DType::kBF16, 1, 10, 6), Random(DType::kBF16, 1, 1, 10)},
-         Tensor::Dense(nullptr, DType::kBF16, 1, 3, 10), {}, 5e-3,
-         [](const std::vector<Values>& t) {
-           Values activated;
-           for (const double x : t[0]) activated.push_back(provider::Silu(x));
-           return provider::Linear(activated, t[1], t[2], 6);
-         });
+  for (const GemmPath path : kPaths) {
+    Expect(MakeAdalnProjection(path), OpKind::kAdalnProjection, {Random(DType::kF32, 1, 3, 6)}, 1,
+           {Random(DType::kBF16, 1, 10, 6), Random(DType::kBF16, 1, 1, 10)},
+           Tensor::Dense(nullptr, DType::kBF16, 1, 3, 10), {}, 5e-3,
+           [](const std::vector<Values>& t) {
+             Values activated;
+             for (const double x : t[0]) activated.push_back(provider::Silu(x));
+             return provider::Linear(activated, t[1], t[2], 6);
+           });
+  }
 }
 
 TEST_F(FormulaTest, TimeEmbedder) {
-  Expect(MakeTimeEmbedder(), OpKind::kTimeEmbedder, {Random(DType::kF32, 1, 3, 10)}, 1,
-         {Random(DType::kF32, 1, 7, 10), Random(DType::kF32, 1, 1, 7), Random(DType::kF32, 1, 5, 7),
-          Random(DType::kF32, 1, 1, 5)},
-         Tensor::Dense(nullptr, DType::kF32, 1, 3, 5), {}, 1e-6, [](const std::vector<Values>& t) {
-           Values hidden = provider::Linear(t[0], t[1], t[2], 10);
-           for (double& x : hidden) x = provider::Silu(x);
-           return provider::Linear(hidden, t[3], t[4], 7);
-         });
+  for (const GemmPath path : kPaths) {
+    Expect(MakeTimeEmbedder(path), OpKind::kTimeEmbedder, {Random(DType::kF32, 1, 3, 10)}, 1,
+           {Random(DType::kF32, 1, 7, 10), Random(DType::kF32, 1, 1, 7),
+            Random(DType::kF32, 1, 5, 7), Random(DType::kF32, 1, 1, 5)},
+           Tensor::Dense(nullptr, DType::kF32, 1, 3, 5), {}, 1e-6,
+           [](const std::vector<Values>& t) {
+             Values hidden = provider::Linear(t[0], t[1], t[2], 10);
+             for (double& x : hidden) x = provider::Silu(x);
+             return provider::Linear(hidden, t[3], t[4], 7);
+           });
+  }
 }
 
 TEST_F(FormulaTest, RmsNorm) {

@@ -6,9 +6,9 @@
 // Reductions: dgate in bfloat16, row order, batch item after item (table_gradient.h).
 #include <algorithm>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/numerics/bfloat16.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/table_gradient.h"
 #include "kernels/provider/cpu/values.h"
@@ -23,7 +23,7 @@ class GatedResidual : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kGatedResidual, call, 4, 0, 0);
+    CallCheck check(kFamily, OpKind::kGatedResidual, call, 4, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, {DType::kBF16})

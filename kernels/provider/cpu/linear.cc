@@ -2,15 +2,16 @@
 
 #include <algorithm>
 
-#include "kernels/provider/cpu/call_check.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/product.h"
 
 namespace plumbline::provider {
 
-void LinearForward(const ExecutionContext& context, const Tensor& x, const Tensor& weight,
-                   const Tensor& bias, const Tensor& output) {
-  Multiply(context, {{x, SummedAxis::kWidth, weight.dtype},
+void LinearForward(const ExecutionContext& context, GemmPath path, const Tensor& x,
+                   const Tensor& weight, const Tensor& bias, const Tensor& output) {
+  Multiply(context, {path,
+                     {x, SummedAxis::kWidth, weight.dtype},
                      {weight, SummedAxis::kWidth, weight.dtype},
                      bias,
                      weight.dtype,
@@ -21,17 +22,20 @@ size_t LinearForwardWorkspaceBytes(const Tensor& weight, const ExecutionContext&
   return ProductWorkspaceBytes(weight.width, context);
 }
 
-void LinearBackward(const ExecutionContext& context, const Tensor& x, const Tensor& weight,
-                    const Tensor& grad_output, const LinearGradients& gradients) {
+void LinearBackward(const ExecutionContext& context, GemmPath path, const Tensor& x,
+                    const Tensor& weight, const Tensor& grad_output,
+                    const LinearGradients& gradients) {
   if (!gradients.x.IsNull()) {
-    Multiply(context, {{grad_output, SummedAxis::kWidth, weight.dtype},
+    Multiply(context, {path,
+                       {grad_output, SummedAxis::kWidth, weight.dtype},
                        {weight, SummedAxis::kRows, weight.dtype},
                        Tensor(),
                        weight.dtype,
                        gradients.x});
   }
   if (!gradients.weight.IsNull()) {
-    Multiply(context, {{grad_output, SummedAxis::kRows, weight.dtype},
+    Multiply(context, {path,
+                       {grad_output, SummedAxis::kRows, weight.dtype},
                        {x, SummedAxis::kRows, weight.dtype},
                        Tensor(),
                        weight.dtype,
@@ -49,10 +53,12 @@ namespace {
 
 class Linear : public Operation {
  public:
+  explicit Linear(GemmPath path) : path_(path) {}
+
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kLinear, call, 1, 1, 2);
+    CallCheck check(kFamily, OpKind::kLinear, call, 1, 1, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& weight = call.parameters[0];
@@ -78,21 +84,26 @@ class Linear : public Operation {
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
-    LinearForward(context, call.inputs[0], call.parameters[0],
+    LinearForward(context, path_, call.inputs[0], call.parameters[0],
                   call.parameters.size() == 2 ? call.parameters[1] : Tensor(), call.output);
     return absl::OkStatus();
   }
 
   absl::Status Backward(const ExecutionContext& context, const BackwardCall& call) const override {
-    LinearBackward(context, call.inputs[0], call.parameters[0], call.grad_output,
+    LinearBackward(context, path_, call.inputs[0], call.parameters[0], call.grad_output,
                    {call.grad_inputs[0], call.grad_parameters[0],
                     call.parameters.size() == 2 ? call.grad_parameters[1] : Tensor()});
     return absl::OkStatus();
   }
+
+ private:
+  const GemmPath path_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Operation> MakeLinear() { return std::make_shared<Linear>(); }
+std::shared_ptr<const Operation> MakeLinear(GemmPath path) {
+  return std::make_shared<Linear>(path);
+}
 
 }  // namespace plumbline::provider

@@ -11,12 +11,13 @@
 #include <cstddef>
 
 #include "kernels/ops.h"
+#include "kernels/provider/cpu/gemm_path.h"
 
 namespace plumbline::provider {
 
 // `bias` may be null.
-void LinearForward(const ExecutionContext& context, const Tensor& x, const Tensor& weight,
-                   const Tensor& bias, const Tensor& output);
+void LinearForward(const ExecutionContext& context, GemmPath path, const Tensor& x,
+                   const Tensor& weight, const Tensor& bias, const Tensor& output);
 size_t LinearForwardWorkspaceBytes(const Tensor& weight, const ExecutionContext& context);
 
 // Null gradients are left out.
@@ -25,8 +26,9 @@ struct LinearGradients {
   Tensor weight;
   Tensor bias;
 };
-void LinearBackward(const ExecutionContext& context, const Tensor& x, const Tensor& weight,
-                    const Tensor& grad_output, const LinearGradients& gradients);
+void LinearBackward(const ExecutionContext& context, GemmPath path, const Tensor& x,
+                    const Tensor& weight, const Tensor& grad_output,
+                    const LinearGradients& gradients);
 size_t LinearBackwardWorkspaceBytes(const Tensor& x, const Tensor& weight,
                                     const ExecutionContext& context);
 

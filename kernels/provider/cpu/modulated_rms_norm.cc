@@ -9,8 +9,8 @@
 // a float32 sum; both in row order, batch item after item. Saved for the backward: r of every row.
 #include <array>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/rms_norm.h"
 #include "kernels/provider/cpu/table_gradient.h"
@@ -29,7 +29,7 @@ class ModulatedRmsNorm : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kModulatedRmsNorm, call, 4, 1, 1);
+    CallCheck check(kFamily, OpKind::kModulatedRmsNorm, call, 4, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& scale = call.inputs[1];

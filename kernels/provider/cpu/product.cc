@@ -15,6 +15,9 @@ namespace {
 // the multiplications) costs nothing, small enough that a tile of the longest sums stays in cache.
 constexpr int64_t kTile = 128;
 
+constexpr int64_t kSplitSlices = 4;
+constexpr int64_t kSliceStep = 16;
+
 constexpr int64_t kColumnRun = 64;
 
 // What one tile needs: both operands over the whole sum, and the results.
@@ -35,6 +38,20 @@ BlasMatrix LoadTile(const Factor& factor, int64_t first, int64_t count, float* t
   return {to, count, true};
 }
 
+// The terms of a sum that one sgemm call takes.
+int64_t SliceLength(GemmPath path, int64_t inner) {
+  if (path == GemmPath::kWholeSum) return inner;
+  const int64_t quarter = (inner + kSplitSlices - 1) / kSplitSlices;
+  return (quarter + kSliceStep - 1) / kSliceStep * kSliceStep;
+}
+
+// The terms from `first` on of a loaded operand: columns of `matrix`, or rows where its memory
+// holds the transpose.
+BlasMatrix FromTerm(const BlasMatrix& matrix, int64_t first) {
+  const int64_t stride = matrix.transposed ? matrix.row_stride : 1;
+  return {matrix.values + first * stride, matrix.row_stride, matrix.transposed};
+}
+
 }  // namespace
 
 size_t ProductWorkspaceBytes(int64_t longest_sum, const ExecutionContext& context) {
@@ -45,6 +62,7 @@ void Multiply(const ExecutionContext& context, const Product& product) {
   const int64_t rows = product.left.Outer();
   const int64_t columns = product.right.Outer();
   const int64_t inner = product.left.Inner();
+  const int64_t slice = SliceLength(product.path, inner);
   const int64_t column_tiles = (columns + kTile - 1) / kTile;
 
   const int64_t tiles = (rows + kTile - 1) / kTile * column_tiles;
@@ -58,9 +76,14 @@ void Multiply(const ExecutionContext& context, const Product& product) {
     float* const results = right + kTile * inner;
 
     const BlasMatrix a = LoadTile(product.left, first_row, tile_rows, left);
-    BlasMatrix b = LoadTile(product.right, first_column, tile_columns, right);
-    b.transposed = !b.transposed;  // sgemm wants right(k, j)
-    Sgemm(tile_rows, tile_columns, inner, a, b, /*accumulate=*/false, results, kTile);
+    const BlasMatrix b = LoadTile(product.right, first_column, tile_columns, right);
+    if (inner == 0) std::fill_n(results, tile_rows * kTile, 0.0f);
+    for (int64_t k = 0; k < inner; k += slice) {
+      BlasMatrix b_slice = FromTerm(b, k);
+      b_slice.transposed = !b_slice.transposed;  // sgemm wants right(k, j)
+      Sgemm(tile_rows, tile_columns, std::min(slice, inner - k), FromTerm(a, k), b_slice,
+            /*accumulate=*/k > 0, results, kTile);
+    }
 
     std::array<float, kTile> bias = {};
     if (!product.bias.IsNull()) {

@@ -3,8 +3,11 @@
 //
 //   result(i, j) = round(sum over k of left(i, k) right(j, k) [+ bias(j)])
 //
-// Order of reduction: that of OpenBLAS's sgemm for a tile of at most 128 x 128 results and the
-// whole of k. The tiles depend on the shapes alone, so the bits do not depend on the threads.
+// Order of reduction: that of OpenBLAS's sgemm for a tile of at most 128 x 128 results and, with
+// GemmPath::kWholeSum, the whole of k. With kSplitSum k is cut into slices of a quarter of it,
+// rounded up to 16 (the step of a tensor core's k), and the slices' sums are added in ascending
+// order, in float32. Tiles and slices depend on the shapes alone, so the bits do not depend on the
+// threads.
 #ifndef PLUMBLINE_KERNELS_PROVIDER_CPU_PRODUCT_H_
 #define PLUMBLINE_KERNELS_PROVIDER_CPU_PRODUCT_H_
 
@@ -13,6 +16,7 @@
 
 #include "common/dtype.h"
 #include "kernels/ops.h"
+#include "kernels/provider/cpu/gemm_path.h"
 
 namespace plumbline::provider {
 
@@ -35,6 +39,7 @@ struct Factor {
 };
 
 struct Product {
+  GemmPath path;
   Factor left;
   Factor right;
   Tensor bias;                    // (1, right.Outer()); null: none

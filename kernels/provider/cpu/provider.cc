@@ -1,44 +1,72 @@
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "kernels/builtin.h"
+#include "kernels/must_register.h"
 #include "kernels/provider/cpu/operations.h"
 
 namespace plumbline {
 namespace {
 
-// The key tile of the attention kernel that PyTorch picks by itself.
-constexpr int64_t kDefaultKeyTile = 128;
+using Operations = std::map<OpKind, std::shared_ptr<const Operation>>;
 
-}  // namespace
+Operations DefaultOperations() {
+  return {
+      {OpKind::kTimeProjection, provider::MakeTimeProjection()},
+      {OpKind::kTimeEmbedder, provider::MakeTimeEmbedder(provider::GemmPath::kWholeSum)},
+      {OpKind::kLinear, provider::MakeLinear(provider::GemmPath::kWholeSum)},
+      {OpKind::kAdalnProjection, provider::MakeAdalnProjection(provider::GemmPath::kWholeSum)},
+      {OpKind::kRmsNorm, provider::MakeRmsNorm()},
+      {OpKind::kModulatedRmsNorm, provider::MakeModulatedRmsNorm()},
+      {OpKind::kRope, provider::MakeRope()},
+      {OpKind::kAttention, provider::MakeTiledAttention(128, provider::ScoreGradient::kScaled)},
+      {OpKind::kGatedResidual, provider::MakeGatedResidual()},
+      {OpKind::kResidual, provider::MakeResidual()},
+      {OpKind::kSwiGlu, provider::MakeSwiGlu()},
+      {OpKind::kScatterRows, provider::MakeScatterRows()},
+      {OpKind::kGatherRows, provider::MakeGatherRows()},
+      {OpKind::kCast, provider::MakeCast()},
+      {OpKind::kGradSum, provider::MakeGradSum()},
+  };
+}
 
-void RegisterProviderCpu(Registry& registry) {
-  const auto add = [&registry](OpKind op, std::shared_ptr<const Operation> operation) {
+// Registers `shared` with the operations of `changed` in place of its own.
+void RegisterVariant(Registry& registry, const std::string& implementation,
+                     const Operations& shared, Operations changed) {
+  changed.insert(shared.begin(), shared.end());
+  for (auto& [op, operation] : changed) {
     OperationRegistration registration;
-    registration.implementation = "provider/default";
+    registration.implementation = implementation;
     registration.op = op;
     registration.device = DeviceKind::kCpu;
     registration.owner = "pytorch/diffusers";
     registration.status = BindingStatus::kReference;
     registration.operation = std::move(operation);
-    // Fails where the registry has these operations already, and is right then.
-    registry.Register(std::move(registration)).IgnoreError();
+    MustRegister(registry, std::move(registration));
+  }
+}
+
+}  // namespace
+
+void RegisterProviderCpu(Registry& registry) {
+  const Operations shared = DefaultOperations();
+  const auto attention = [](std::shared_ptr<const Operation> operation) {
+    return Operations{{OpKind::kAttention, std::move(operation)}};
   };
-  add(OpKind::kTimeProjection, provider::MakeTimeProjection());
-  add(OpKind::kTimeEmbedder, provider::MakeTimeEmbedder());
-  add(OpKind::kLinear, provider::MakeLinear());
-  add(OpKind::kAdalnProjection, provider::MakeAdalnProjection());
-  add(OpKind::kRmsNorm, provider::MakeRmsNorm());
-  add(OpKind::kModulatedRmsNorm, provider::MakeModulatedRmsNorm());
-  add(OpKind::kRope, provider::MakeRope());
-  add(OpKind::kAttention, provider::MakeTiledAttention(kDefaultKeyTile));
-  add(OpKind::kGatedResidual, provider::MakeGatedResidual());
-  add(OpKind::kResidual, provider::MakeResidual());
-  add(OpKind::kSwiGlu, provider::MakeSwiGlu());
-  add(OpKind::kScatterRows, provider::MakeScatterRows());
-  add(OpKind::kGatherRows, provider::MakeGatherRows());
-  add(OpKind::kCast, provider::MakeCast());
-  add(OpKind::kGradSum, provider::MakeGradSum());
+  RegisterVariant(registry, "provider/default", shared, {});
+  RegisterVariant(registry, "provider/sdpa-flash", shared,
+                  attention(provider::MakeTiledAttention(64, provider::ScoreGradient::kUnscaled)));
+  RegisterVariant(
+      registry, "provider/sdpa-efficient", shared,
+      attention(provider::MakeTiledAttention(32, provider::ScoreGradient::kFromRoundedWeights)));
+  RegisterVariant(registry, "provider/sdpa-math", shared, attention(provider::MakeMathAttention()));
+  constexpr provider::GemmPath kSplit = provider::GemmPath::kSplitSum;
+  RegisterVariant(registry, "provider/blas-cublaslt", shared,
+                  {{OpKind::kTimeEmbedder, provider::MakeTimeEmbedder(kSplit)},
+                   {OpKind::kLinear, provider::MakeLinear(kSplit)},
+                   {OpKind::kAdalnProjection, provider::MakeAdalnProjection(kSplit)}});
 }
 
 }  // namespace plumbline

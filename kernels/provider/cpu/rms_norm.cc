@@ -9,8 +9,8 @@
 
 #include <array>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/values.h"
 #include "kernels/provider/cpu/workspace.h"
@@ -26,7 +26,7 @@ class RmsNorm : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kRmsNorm, call, 1, 1, 1);
+    CallCheck check(kFamily, OpKind::kRmsNorm, call, 1, 1);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const Tensor& weight = call.parameters[0];

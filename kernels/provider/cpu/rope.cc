@@ -13,10 +13,10 @@
 // No reductions.
 #include <array>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/numerics/bfloat16.h"
 #include "kernels/numerics/elementary.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 
 namespace plumbline::provider {
@@ -36,7 +36,7 @@ class Rope : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kRope, call, 2, 0, 0);
+    CallCheck check(kFamily, OpKind::kRope, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     const int64_t head_width = call.attributes.head_width;

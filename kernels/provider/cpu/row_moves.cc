@@ -11,8 +11,8 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/values.h"
 
@@ -37,7 +37,7 @@ class ScatterRows : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kScatterRows, call, 2 * kSources, 0, 0);
+    CallCheck check(kFamily, OpKind::kScatterRows, call, 2 * kSources, 0);
     if (!check.ok()) return check.status();
     int64_t rows = 0;
     for (int64_t s = 0; s < kSources; ++s) {
@@ -87,7 +87,7 @@ class GatherRows : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kGatherRows, call, 2, 0, 0);
+    CallCheck check(kFamily, OpKind::kGatherRows, call, 2, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, kFloatTypes)
@@ -126,7 +126,7 @@ class Cast : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kCast, call, 1, 0, 0);
+    CallCheck check(kFamily, OpKind::kCast, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& x = call.inputs[0];
     return check.Type("x", x, kFloatTypes)

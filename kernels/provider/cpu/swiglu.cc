@@ -4,9 +4,9 @@
 //   forward   s = round(SiLU(b)), SiLU in float32; round(a s)
 //   backward  of g: da = round(g s); ds = round(g a); db = round(ds SiLU'(b)), SiLU' in float32
 // No reductions.
+#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/numerics/bfloat16.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/silu.h"
 #include "kernels/provider/cpu/values.h"
@@ -21,7 +21,7 @@ class SwiGlu : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kSwiGlu, call, 1, 0, 0);
+    CallCheck check(kFamily, OpKind::kSwiGlu, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& gate_up = call.inputs[0];
     return check.Type("gate_up", gate_up, {DType::kBF16})

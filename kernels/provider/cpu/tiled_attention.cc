@@ -18,7 +18,6 @@
 #include "kernels/provider/cpu/attention_backward.h"
 #include "kernels/provider/cpu/attention_head.h"
 #include "kernels/provider/cpu/blas.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/workspace.h"
 
@@ -29,26 +28,12 @@ constexpr int64_t kQueryTile = 128;
 
 class TiledAttention : public Operation {
  public:
-  explicit TiledAttention(int64_t key_tile) : key_tile_(key_tile) {}
+  TiledAttention(int64_t key_tile, ScoreGradient score_gradient)
+      : key_tile_(key_tile), score_gradient_(score_gradient) {}
 
   Precision precision() const override { return Precision::kMixed; }
 
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kAttention, call, 3, 0, 0);
-    if (!check.ok()) return check.status();
-    const Tensor& q = call.inputs[0];
-    const int64_t head_width = call.attributes.head_width;
-    return check.Type("q", q, {DType::kBF16})
-        .Type("k", call.inputs[1], {DType::kBF16})
-        .Shape("k", call.inputs[1], q.batch, q.rows, q.width)
-        .Type("v", call.inputs[2], {DType::kBF16})
-        .Shape("v", call.inputs[2], q.batch, q.rows, q.width)
-        .Type("output", call.output, {DType::kBF16})
-        .Shape("output", call.output, q.batch, q.rows, q.width)
-        .That(head_width > 0 && q.width % head_width == 0,
-              "the width of q must be a multiple of head_width")
-        .status();
-  }
+  absl::Status Check(const ForwardCall& call) const override { return CheckAttention(call); }
 
   size_t SavedBytes(const ForwardCall& call) const override {
     return static_cast<size_t>(call.inputs[0].NumElements() / call.attributes.head_width) *
@@ -74,7 +59,7 @@ class TiledAttention : public Operation {
   }
 
   absl::Status Backward(const ExecutionContext& context, const BackwardCall& call) const override {
-    AttentionBackward(context, call, kQueryTile, key_tile_);
+    AttentionBackward(context, call, score_gradient_, kQueryTile, key_tile_);
     return absl::OkStatus();
   }
 
@@ -139,12 +124,14 @@ class TiledAttention : public Operation {
   }
 
   const int64_t key_tile_;
+  const ScoreGradient score_gradient_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Operation> MakeTiledAttention(int64_t key_tile) {
-  return std::make_shared<TiledAttention>(key_tile);
+std::shared_ptr<const Operation> MakeTiledAttention(int64_t key_tile,
+                                                    ScoreGradient score_gradient) {
+  return std::make_shared<TiledAttention>(key_tile, score_gradient);
 }
 
 }  // namespace plumbline::provider

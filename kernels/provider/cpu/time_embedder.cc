@@ -6,7 +6,7 @@
 // Reductions: product.h. Saved for the backward: hidden (T, E).
 #include <algorithm>
 
-#include "kernels/provider/cpu/call_check.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/provider/cpu/linear.h"
 #include "kernels/provider/cpu/operations.h"
 #include "kernels/provider/cpu/silu.h"
@@ -17,10 +17,12 @@ namespace {
 
 class TimeEmbedder : public Operation {
  public:
+  explicit TimeEmbedder(GemmPath path) : path_(path) {}
+
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kTimeEmbedder, call, 1, 4, 4);
+    CallCheck check(kFamily, OpKind::kTimeEmbedder, call, 1, 4);
     if (!check.ok()) return check.status();
     const Tensor& features = call.inputs[0];
     const int64_t hidden = call.parameters[0].rows;
@@ -62,9 +64,9 @@ class TimeEmbedder : public Operation {
     Tensor hidden = TakeHidden(features, call.parameters[0], &rest);
     const Tensor activated = TakeHidden(features, call.parameters[0], &rest);
     if (call.saved != nullptr) hidden.data = call.saved;
-    LinearForward(rest, features, call.parameters[0], call.parameters[1], hidden);
+    LinearForward(rest, path_, features, call.parameters[0], call.parameters[1], hidden);
     Activate(hidden, activated);
-    LinearForward(rest, activated, call.parameters[2], call.parameters[3], call.output);
+    LinearForward(rest, path_, activated, call.parameters[2], call.parameters[3], call.output);
     return absl::OkStatus();
   }
 
@@ -75,12 +77,12 @@ class TimeEmbedder : public Operation {
     const Tensor grad_hidden = TakeHidden(features, call.parameters[0], &rest);
     const Tensor hidden = Hidden(features, call.parameters[0], const_cast<void*>(call.saved));
     Activate(hidden, activated);
-    LinearBackward(rest, activated, call.parameters[2], call.grad_output,
+    LinearBackward(rest, path_, activated, call.parameters[2], call.grad_output,
                    {grad_hidden, call.grad_parameters[2], call.grad_parameters[3]});
     const float* const x = static_cast<const float*>(hidden.data);
     float* const grad = static_cast<float*>(grad_hidden.data);
     for (int64_t i = 0; i < hidden.NumElements(); ++i) grad[i] = SiluGradient(grad[i], x[i]);
-    LinearBackward(rest, features, call.parameters[0], grad_hidden,
+    LinearBackward(rest, path_, features, call.parameters[0], grad_hidden,
                    {call.grad_inputs[0], call.grad_parameters[0], call.grad_parameters[1]});
     return absl::OkStatus();
   }
@@ -104,10 +106,14 @@ class TimeEmbedder : public Operation {
     float* const to = static_cast<float*>(activated.data);
     for (int64_t i = 0; i < hidden.NumElements(); ++i) to[i] = Silu(from[i]);
   }
+
+  const GemmPath path_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Operation> MakeTimeEmbedder() { return std::make_shared<TimeEmbedder>(); }
+std::shared_ptr<const Operation> MakeTimeEmbedder(GemmPath path) {
+  return std::make_shared<TimeEmbedder>(path);
+}
 
 }  // namespace plumbline::provider

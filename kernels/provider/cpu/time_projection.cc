@@ -5,8 +5,8 @@
 //   float32
 #include <algorithm>
 
+#include "kernels/cpu/call_check.h"
 #include "kernels/numerics/elementary.h"
-#include "kernels/provider/cpu/call_check.h"
 #include "kernels/provider/cpu/operations.h"
 
 namespace plumbline::provider {
@@ -19,7 +19,7 @@ class TimeProjection : public Operation {
   Precision precision() const override { return Precision::kMixed; }
 
   absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(OpKind::kTimeProjection, call, 1, 0, 0);
+    CallCheck check(kFamily, OpKind::kTimeProjection, call, 1, 0);
     if (!check.ok()) return check.status();
     const Tensor& timestep = call.inputs[0];
     return check.Type("timestep", timestep, {DType::kF32})

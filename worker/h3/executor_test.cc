@@ -14,6 +14,7 @@
 #include "kernels/builtin.h"
 #include "worker/h3/checkpoint.h"
 #include "worker/h3/composition.h"
+#include "worker/h3/inventory_names.h"
 #include "worker/h3/transformer_graph.h"
 
 namespace plumbline::h3 {
@@ -151,22 +152,6 @@ class ExecutorTest : public testing::Test {
   Graph graph_;
 };
 
-// A name of the captured inventory -> ours; "" if it is not a tap of the executor.
-std::string GraphName(const std::string& captured) {
-  const auto starts = [&](const char* prefix) { return captured.rfind(prefix, 0) == 0; };
-  if (starts("parameter.") || starts("output.")) return captured;
-  if (starts("input_gradients.")) return "input." + captured.substr(16) + ".grad";
-  std::string name = captured.substr(sizeof("nodes.") - 1);
-  const bool gradient = name.size() > 5 && name.compare(name.size() - 5, 5, ".grad") == 0;
-  if (gradient) name.resize(name.size() - 5);
-  constexpr char kRefiner[] = "token_refiner.refiner_blocks.";
-  if (name.rfind("block.", 0) == 0) name += "/residual_mlp";
-  if (name.rfind(kRefiner, 0) == 0) {
-    name = "refiner." + name.substr(sizeof(kRefiner) - 1) + "/residual_mlp";
-  }
-  return gradient ? name + ".grad" : name;
-}
-
 TEST_F(ExecutorTest, GoldenReproducesTheCapturedTransformer) {
   Recorder recorder;
   PlanOptions options = Options(/*backward=*/true);
@@ -179,7 +164,7 @@ TEST_F(ExecutorTest, GoldenReproducesTheCapturedTransformer) {
   ASSERT_TRUE(capture.ok()) << capture.status();
   ASSERT_EQ(capture->tensors().size(), 92u);
   for (const TensorInfo& info : capture->tensors()) {
-    const auto found = recorder.tensors().find(GraphName(info.name));
+    const auto found = recorder.tensors().find(TapOfInventoryName(info.name));
     ASSERT_NE(found, recorder.tensors().end()) << info.name;
     const absl::Span<const uint8_t> bytes = capture->Bytes(info);
     ASSERT_EQ(bytes.size(), found->second.bytes.size()) << info.name;

@@ -56,13 +56,13 @@ std::vector<double> SpatialGrid(int64_t latents, int64_t height, int64_t width) 
   return grid;
 }
 
+// Rows in packed order, with everything but their timesteps.
 class Builder {
  public:
-  Builder(const LayoutSpec& spec, float video_timestep, float audio_timestep)
+  // `text_tags` must outlive the builder, and is empty or has the tag of every text row.
+  Builder(const LayoutSpec& spec, absl::Span<const int64_t> text_tags)
       : spec_(spec),
-        video_timestep_(video_timestep),
-        audio_timestep_(audio_timestep),
-        keyframe_timestep_(std::max(video_timestep, kKeyframeTimestep)),
+        text_tags_(text_tags),
         height_grid_(SpatialGrid(spec.latent_height, spec.latent_height, spec.latent_width)),
         width_grid_(SpatialGrid(spec.latent_width, spec.latent_height, spec.latent_width)) {
     const size_t rows = spec.Rows();
@@ -70,7 +70,6 @@ class Builder {
     layout_.keyframe_rows = spec.KeyframeRows();
     layout_.position_ids.reserve(3 * rows);
     layout_.token_tags.reserve(rows);
-    row_timesteps_.reserve(rows);
   }
 
   PackedLayout Build() {
@@ -79,39 +78,38 @@ class Builder {
     AddKeyframes(origin);
     AddAudio(origin);
     AddVideo(origin);
-    SetTimesteps();
     return std::move(layout_);
   }
 
  private:
-  void AddRow(double time, double height, double width, int64_t tag, float timestep,
+  void AddRow(double time, double height, double width, int64_t tag,
               std::vector<int64_t>* indices) {
     indices->push_back(layout_.Rows());
     layout_.position_ids.insert(layout_.position_ids.end(), {time, height, width});
     layout_.token_tags.push_back(tag);
-    row_timesteps_.push_back(timestep);
   }
 
-  void AddFrame(double time, float timestep) {
+  void AddFrame(double time) {
     for (double height : height_grid_) {
       for (double width : width_grid_) {
-        AddRow(time, height, width, kVideoTag, timestep, &layout_.video_indices);
+        AddRow(time, height, width, kVideoTag, &layout_.video_indices);
       }
     }
   }
 
   void AddText() {
     for (int64_t i = 0; i < spec_.text_rows; ++i) {
-      AddRow(static_cast<double>(i), 0, 0, kTextTag, video_timestep_, &layout_.text_indices);
+      AddRow(static_cast<double>(i), 0, 0, text_tags_.empty() ? kTextTag : text_tags_[i],
+             &layout_.text_indices);
     }
   }
 
   void AddKeyframes(double origin) {
-    if (spec_.first_keyframe) AddFrame(origin, keyframe_timestep_);
+    if (spec_.first_keyframe) AddFrame(origin);
     if (spec_.last_keyframe) {
       std::vector<double> spans(spec_.latent_frames);
       for (int64_t i = 0; i < spec_.latent_frames; ++i) spans[i] = FrameSpan(i);
-      AddFrame(origin + NumpySum(spans) - 5.0 / 3.0, keyframe_timestep_);
+      AddFrame(origin + NumpySum(spans) - 5.0 / 3.0);
     }
   }
 
@@ -119,8 +117,7 @@ class Builder {
   void AddAudio(double origin) {
     for (double width : {width_grid_.front(), width_grid_.back()}) {
       for (int64_t i = 0; i < spec_.audio_latents; ++i) {
-        AddRow(origin + static_cast<double>(i), 0, width, kAudioTag, audio_timestep_,
-               &layout_.audio_indices);
+        AddRow(origin + static_cast<double>(i), 0, width, kAudioTag, &layout_.audio_indices);
       }
     }
   }
@@ -128,40 +125,34 @@ class Builder {
   void AddVideo(double origin) {
     double elapsed = 0;
     for (int64_t frame = 0; frame < spec_.latent_frames; ++frame) {
-      AddFrame(origin + elapsed, video_timestep_);
+      AddFrame(origin + elapsed);
       elapsed += FrameSpan(frame);
     }
   }
 
-  void SetTimesteps() {
-    std::vector<float>& distinct = layout_.timestep;
-    distinct = {video_timestep_, audio_timestep_};
-    if (spec_.Keyframes() > 0) distinct.push_back(keyframe_timestep_);
-    std::sort(distinct.begin(), distinct.end());
-    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-
-    layout_.timestep_indices.reserve(row_timesteps_.size());
-    layout_.adaln_indices.reserve(row_timesteps_.size());
-    for (size_t row = 0; row < row_timesteps_.size(); ++row) {
-      const int64_t index =
-          std::lower_bound(distinct.begin(), distinct.end(), row_timesteps_[row]) -
-          distinct.begin();
-      layout_.timestep_indices.push_back(index);
-      layout_.adaln_indices.push_back(index * kTagCount + layout_.token_tags[row]);
-    }
-  }
-
   const LayoutSpec spec_;
-  const float video_timestep_;
-  const float audio_timestep_;
-  const float keyframe_timestep_;
+  const absl::Span<const int64_t> text_tags_;
   const std::vector<double> height_grid_;
   const std::vector<double> width_grid_;
-  std::vector<float> row_timesteps_;
   PackedLayout layout_;
 };
 
 bool IsTimestep(float value) { return value >= 0 && value <= 1; }  // False for NaN.
+
+absl::Status CheckTextTags(absl::Span<const int64_t> tags, int64_t text_rows) {
+  if (tags.empty()) return absl::OkStatus();
+  if (static_cast<int64_t>(tags.size()) != text_rows) {
+    return FieldError("text_token_tags", absl::StrCat("holds ", tags.size(), " values"),
+                      absl::StrCat(text_rows, ", as there are text rows"));
+  }
+  for (size_t row = 0; row < tags.size(); ++row) {
+    if (tags[row] != kTextTag && tags[row] != kVideoTag) {
+      return FieldError("text_token_tags", absl::StrCat("row ", row, " has tag ", tags[row]),
+                        "1 text, 0 in a keyframe's vision block");
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckLength(absl::string_view source, absl::string_view name, size_t length,
                          size_t expected) {
@@ -213,15 +204,45 @@ RowPlace PackedLayout::PlaceOfRow(int64_t row) const {
 }
 
 absl::StatusOr<PackedLayout> BuildPackedLayout(const LayoutSpec& spec, float video_timestep,
-                                               float audio_timestep) {
+                                               float audio_timestep,
+                                               absl::Span<const int64_t> text_tags) {
   PLUMBLINE_RETURN_IF_ERROR(ValidateLayoutSpec(spec, "layout"));
+  PLUMBLINE_RETURN_IF_ERROR(CheckTextTags(text_tags, spec.text_rows));
+  PackedLayout layout = Builder(spec, text_tags).Build();
+  PLUMBLINE_RETURN_IF_ERROR(SetTimesteps(video_timestep, audio_timestep, &layout));
+  return layout;
+}
+
+absl::Status SetTimesteps(float video_timestep, float audio_timestep, PackedLayout* layout) {
   if (!IsTimestep(video_timestep)) {
     return FieldError("video_timestep", absl::StrCat(video_timestep, " is no timestep"), "0 to 1");
   }
   if (!IsTimestep(audio_timestep)) {
     return FieldError("audio_timestep", absl::StrCat(audio_timestep, " is no timestep"), "0 to 1");
   }
-  return Builder(spec, video_timestep, audio_timestep).Build();
+  const float keyframe_timestep = std::max(video_timestep, kKeyframeTimestep);
+  std::vector<float>& distinct = layout->timestep;
+  distinct = {video_timestep, audio_timestep};
+  if (layout->keyframe_rows > 0) distinct.push_back(keyframe_timestep);
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+
+  layout->timestep_indices.resize(layout->Rows());
+  layout->adaln_indices.resize(layout->Rows());
+  auto set = [&](absl::Span<const int64_t> rows, float timestep) {
+    const int64_t index =
+        std::lower_bound(distinct.begin(), distinct.end(), timestep) - distinct.begin();
+    for (int64_t row : rows) {
+      layout->timestep_indices[row] = index;
+      layout->adaln_indices[row] = index * kTagCount + layout->token_tags[row];
+    }
+  };
+  const absl::Span<const int64_t> video_rows = layout->video_indices;
+  set(layout->text_indices, video_timestep);
+  set(layout->audio_indices, audio_timestep);
+  set(video_rows.first(layout->keyframe_rows), keyframe_timestep);
+  set(video_rows.subspan(layout->keyframe_rows), video_timestep);
+  return absl::OkStatus();
 }
 
 absl::Status CompletePackedLayout(absl::string_view source, PackedLayout* layout) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "worker/h3/layout.h"
 
 namespace plumbline::h3 {
@@ -68,11 +69,17 @@ struct PackedLayout {
 };
 
 // Builds the arrays for a valid `spec`, in the arithmetic of the released pipeline (numpy float64).
-// Text and target video rows take `video_timestep`, target audio rows `audio_timestep`, keyframes'
-// rows max(video_timestep, kKeyframeTimestep). INVALID_ARGUMENT for a bad spec or a timestep that
-// is not in [0, 1].
+// `text_tags` has the tag of each text row: kTextTag or, in the rows of a keyframe's vision block,
+// kVideoTag; none stands for kTextTag everywhere. Timesteps are those that SetTimesteps gives.
+// INVALID_ARGUMENT for a bad spec, timestep or tag.
 absl::StatusOr<PackedLayout> BuildPackedLayout(const LayoutSpec& spec, float video_timestep,
-                                               float audio_timestep);
+                                               float audio_timestep,
+                                               absl::Span<const int64_t> text_tags = {});
+
+// Gives the rows of a complete layout new timesteps: text and target video rows `video_timestep`,
+// target audio rows `audio_timestep`, keyframes' rows max(video_timestep, kKeyframeTimestep).
+// INVALID_ARGUMENT for a timestep that is not in [0, 1].
+absl::Status SetTimesteps(float video_timestep, float audio_timestep, PackedLayout* layout);
 
 // Checks arrays that come from a file and fills in what follows from them (`adaln_indices`,
 // `keyframe_rows`). INVALID_ARGUMENT, naming the tensor after "SOURCE: ", unless lengths agree, the

@@ -135,6 +135,41 @@ TEST(PackedLayoutTest, KeyframesAreNeverNoisierThanTheirTimestep) {
   EXPECT_THAT(swapped.adaln_indices, ElementsAre(4, 6, 6, 2, 2, 3));
 }
 
+// As BuildPackedLayout would have, whatever the layout had before, and without its spec.
+TEST(PackedLayoutTest, SetTimestepsEqualsBuilding) {
+  for (const LayoutSpec& spec :
+       {LayoutSpec{7, 2, 6, 8, 5, true, false}, LayoutSpec{3, 1, 2, 4, 2, false, false}}) {
+    PackedLayout layout = *BuildPackedLayout(spec, 0.25f, 0.5f);
+    layout.spec.reset();
+    for (const std::pair<float, float>& times :
+         {std::pair(0.0f, 0.0f), std::pair(0.9995f, 0.3f), std::pair(0.1f, 0.6f)}) {
+      ASSERT_TRUE(SetTimesteps(times.first, times.second, &layout).ok());
+      const PackedLayout built = *BuildPackedLayout(spec, times.first, times.second);
+      EXPECT_EQ(layout.timestep, built.timestep);
+      EXPECT_EQ(layout.timestep_indices, built.timestep_indices);
+      EXPECT_EQ(layout.adaln_indices, built.adaln_indices);
+    }
+    EXPECT_THAT(SetTimesteps(2, 0, &layout).message(), HasSubstr("video_timestep"));
+  }
+}
+
+TEST(PackedLayoutTest, TextRowsOfAVisionBlockAreTaggedVideo) {
+  const LayoutSpec spec = {3, 1, 2, 2, 1, true, false};
+  const PackedLayout layout = *BuildPackedLayout(spec, 0.25f, 0.5f, {1, 0, 1});
+  // Text, keyframe, two audio rows, video. Only the modulation changes.
+  EXPECT_THAT(layout.token_tags, ElementsAre(1, 0, 1, 0, 2, 2, 0));
+  EXPECT_THAT(layout.text_indices, ElementsAre(0, 1, 2));
+  EXPECT_THAT(layout.timestep_indices, ElementsAre(0, 0, 0, 2, 1, 1, 0));
+  EXPECT_THAT(layout.adaln_indices, ElementsAre(1, 0, 1, 6, 5, 5, 0));
+  EXPECT_EQ(layout.PlaceOfRow(1).kind, RowKind::kText);
+  EXPECT_EQ(layout.position_ids, BuildPackedLayout(spec, 0.25f, 0.5f)->position_ids);
+
+  EXPECT_THAT(BuildPackedLayout(spec, 0.25f, 0.5f, {1, 0}).status().message(),
+              HasSubstr("text_token_tags: holds 2 values; accepted: 3"));
+  EXPECT_THAT(BuildPackedLayout(spec, 0.25f, 0.5f, {1, 0, 2}).status().message(),
+              HasSubstr("text_token_tags: row 2 has tag 2"));
+}
+
 TEST(PackedLayoutTest, RefusesBadTimesteps) {
   const LayoutSpec spec = {1, 1, 2, 2, 1, false, false};
   const float nan = std::numeric_limits<float>::quiet_NaN();

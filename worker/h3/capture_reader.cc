@@ -11,19 +11,6 @@
 namespace plumbline::h3 {
 namespace {
 
-std::string FormatShape(absl::Span<const int64_t> shape) {
-  return absl::StrCat("(",
-                      absl::StrJoin(shape, ", ",
-                                    [](std::string* out, int64_t extent) {
-                                      if (extent < 0) {
-                                        absl::StrAppend(out, "any");
-                                      } else {
-                                        absl::StrAppend(out, extent);
-                                      }
-                                    }),
-                      ")");
-}
-
 bool Fits(absl::Span<const int64_t> shape, absl::Span<const int64_t> expected) {
   if (shape.size() != expected.size()) return false;
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace plumbline::h3 {
 namespace {
@@ -31,6 +32,19 @@ Tensor DenseView(void* data, DType dtype, const std::vector<int64_t>& shape) {
   const size_t rank = shape.size();
   return Tensor::Dense(data, dtype, rank > 2 ? shape[rank - 3] : 1, rank > 1 ? shape[rank - 2] : 1,
                        shape[rank - 1]);
+}
+
+std::string FormatShape(absl::Span<const int64_t> shape) {
+  return absl::StrCat("(",
+                      absl::StrJoin(shape, ", ",
+                                    [](std::string* out, int64_t extent) {
+                                      if (extent < 0) {
+                                        absl::StrAppend(out, "any");
+                                      } else {
+                                        absl::StrAppend(out, extent);
+                                      }
+                                    }),
+                      ")");
 }
 
 }  // namespace plumbline::h3

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,9 @@ absl::StatusOr<HostTensor> AllocateHostTensor(DType dtype, int64_t batch, int64_
 // The view of `data` that has the given shape of one to three dimensions: (width), (rows, width) or
 // (batch, rows, width).
 Tensor DenseView(void* data, DType dtype, const std::vector<int64_t>& shape);
+
+// "(1, any, 64)", as errors write a shape: an extent of -1 stands for any.
+std::string FormatShape(absl::Span<const int64_t> shape);
 
 }  // namespace plumbline::h3
 

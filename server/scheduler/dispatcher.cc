@@ -315,15 +315,24 @@ absl::Status Dispatcher::CheckNumbers(const v1::ReportEventsRequest& request) {
 }
 
 void Dispatcher::AddArtifact(const Caller& caller, TaskKey key, int64_t token,
-                             const v1::Artifact& artifact, DoneStatus done) {
+                             const v1::Artifact& artifact,
+                             Done<std::string> done) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
     status = store_->CheckLease(key, token);
     const v1::Task* const task = scheduler_.FindHeld(key, token);
-    if (status.ok() && task != nullptr) {
+    if (status.ok() && task == nullptr) status = absl::InternalError("a lease without its task");
+    if (status.ok()) {
       WriteSet set;
       set.RequireLease(key, token);
+      std::string replaced;
+      if (absl::StatusOr<v1::Artifact> earlier =
+              store_->FindTaskArtifact(key, artifact.file_name());
+          earlier.ok()) {
+        set.DeleteArtifact(*earlier);
+        replaced = earlier->name();
+      }
       set.PutArtifact(artifact, key);
       v1::JobEvent event;
       event.set_job(task->name().substr(0, task->name().find("/tasks/")));
@@ -333,7 +342,9 @@ void Dispatcher::AddArtifact(const Caller& caller, TaskKey key, int64_t token,
       *event.mutable_artifact() = artifact;
       set.AppendEvent(key.job, std::move(event));
       set.AppendAudit(Audit(caller, artifact.name()));
-      Commit(std::move(set), std::move(done));
+      Commit(std::move(set), [done, replaced](absl::Status committed) {
+        committed.ok() ? done(replaced) : done(std::move(committed));
+      });
       return;
     }
   }

@@ -93,8 +93,9 @@ class Dispatcher {
   absl::StatusOr<TaskKey> CheckLease(const std::string& task, int64_t token) const;
   // Answers with the newest client sequence number that is durable.
   void ReportEvents(const v1::ReportEventsRequest& request, Done<int64_t> done);
+  // Answers with the name of the artifact that this one replaced, or "": its bytes are of no use.
   void AddArtifact(const Caller& caller, TaskKey key, int64_t token, const v1::Artifact& artifact,
-                   DoneStatus done);
+                   Done<std::string> done);
   void CompleteTask(const Caller& caller, const v1::CompleteTaskRequest& request, DoneStatus done);
   void ReleaseTask(const Caller& caller, const v1::ReleaseTaskRequest& request, DoneStatus done);
 

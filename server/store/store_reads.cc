@@ -91,7 +91,10 @@ absl::StatusOr<int64_t> Store::FindRequest(absl::string_view request_id) const {
 }
 
 absl::StatusOr<store::JobRecord> Store::ReadJob(int64_t job) const {
-  return impl_->GetRecord<store::JobRecord>(Family::kJobs, keys::Job(job));
+  absl::StatusOr<store::JobRecord> record =
+      impl_->GetRecord<store::JobRecord>(Family::kJobs, keys::Job(job));
+  if (absl::IsNotFound(record.status())) return WithReason(absl::NotFoundError("the job was deleted"), "NOT_FOUND");
+  return record;
 }
 
 absl::StatusOr<store::TaskRecord> Store::ReadTask(TaskKey task) const {

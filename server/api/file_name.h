@@ -1,0 +1,15 @@
+#ifndef PLUMBLINE_SERVER_API_FILE_NAME_H_
+#define PLUMBLINE_SERVER_API_FILE_NAME_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace plumbline::server {
+
+// OK for the name of a file without a folder, 1 to 255 bytes of printable text; else
+// INVALID_ARGUMENT naming `field`.
+absl::Status CheckFileName(absl::string_view name, absl::string_view field);
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_API_FILE_NAME_H_

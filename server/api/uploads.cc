@@ -1,0 +1,150 @@
+#include "server/api/uploads.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "server/api/file_name.h"
+#include "server/proto_util.h"
+#include "server/resource_name.h"
+
+namespace plumbline::server {
+namespace {
+
+constexpr absl::Duration kLifetime = absl::Hours(1);
+
+}  // namespace
+
+Uploads::Uploads(const Api& api) : api_(api) {
+  const absl::StatusOr<std::vector<std::string>> names = api_.store->UploadNames();
+  if (!names.ok()) return;
+  for (const std::string& name : *names) Touch(name);
+}
+
+absl::Time Uploads::Touch(const std::string& name) {
+  const absl::Time expires = api_.clock->Now() + kLifetime;
+  absl::MutexLock lock(&mutex_);
+  expire_times_[name] = expires;
+  return expires;
+}
+
+void Uploads::Collect() {
+  std::vector<std::string> lapsed;
+  const absl::Time now = api_.clock->Now();
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto upload = expire_times_.begin(); upload != expire_times_.end();) {
+      if (upload->second > now) {
+        ++upload;
+        continue;
+      }
+      lapsed.push_back(upload->first);
+      upload = expire_times_.erase(upload);
+    }
+  }
+  for (const std::string& name : lapsed) {
+    WriteSet set;
+    Drop(name, &set).IgnoreError();
+  }
+}
+
+// Records first, bytes second: bytes without a record are collected at the next start.
+absl::Status Uploads::Drop(const std::string& name, WriteSet* set) {
+  {
+    absl::MutexLock lock(&mutex_);
+    expire_times_.erase(name);
+  }
+  set->DeleteUpload(name);
+  const absl::Status status = api_.store->CommitAndWait(set);
+  if (status.ok()) api_.files->Delete(name);
+  return status;
+}
+
+absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
+                                           const v1::CreateUploadRequest& request) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckFileName(request.file_name(), "file_name"));
+  if (request.size_bytes() < 0 || request.size_bytes() > kMaxFileBytes) {
+    return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),
+                      absl::StrCat("0 to ", kMaxFileBytes));
+  }
+  if (request.plugin()) {
+    return FieldError("plugin", "this server takes no uploaded plug-ins", "false");
+  }
+  v1::Upload upload;
+  if (!request.sha256().empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request.sha256(), "sha256"));
+    const absl::StatusOr<v1::Artifact> known =
+        api_.store->FindUploadedArtifact(request.sha256(), request.file_name());
+    if (known.ok()) {
+      upload.set_artifact(known->name());
+      upload.set_size_bytes(known->size_bytes());
+      return upload;
+    }
+  }
+  Collect();
+  upload.set_name(absl::StrCat("uploads/", api_.ids->NewId()));
+  PLUMBLINE_RETURN_IF_ERROR(api_.files->CreateUpload(upload.name()));
+  store::UploadRecord record;
+  record.set_name(upload.name());
+  record.set_file_name(request.file_name());
+  record.set_announced_size_bytes(request.size_bytes());
+  WriteSet set;
+  set.PutUpload(record);
+  set.AppendAudit(api_.dispatcher->Audit(caller, upload.name()));
+  PLUMBLINE_RETURN_IF_ERROR(api_.store->CommitAndWait(&set));
+  *upload.mutable_expire_time() = ToTimestamp(Touch(upload.name()));
+  return upload;
+}
+
+absl::StatusOr<v1::Upload> Uploads::Write(const v1::WriteUploadRequest& request) {
+  PLUMBLINE_RETURN_IF_ERROR(ParseName(request.name(), "uploads", "name").status());
+  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record,
+                             api_.store->ReadUpload(request.name()));
+  const int64_t size = static_cast<int64_t>(request.data().size());
+  if (size < 1 || size > kMaxChunkBytes) {
+    return FieldError("data", absl::StrCat("has ", size, " bytes"), "1 byte to 1 MiB");
+  }
+  if (request.offset() < 0 || request.offset() > record.announced_size_bytes() - size) {
+    return FieldError("offset",
+                      absl::StrCat(request.offset(), " and ", size, " bytes go past the end"),
+                      absl::StrCat("within the ", record.announced_size_bytes(),
+                                   " bytes that were announced"));
+  }
+  v1::Upload upload;
+  upload.set_name(request.name());
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const int64_t stored,
+      api_.files->WriteUpload(request.name(), request.offset(), request.data()));
+  upload.set_size_bytes(stored);
+  *upload.mutable_expire_time() = ToTimestamp(Touch(request.name()));
+  return upload;
+}
+
+absl::StatusOr<v1::Artifact> Uploads::Finish(const Caller& caller,
+                                             const v1::FinishUploadRequest& request) {
+  PLUMBLINE_RETURN_IF_ERROR(ParseName(request.name(), "uploads", "name").status());
+  PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request.sha256(), "sha256"));
+  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record,
+                             api_.store->ReadUpload(request.name()));
+  v1::Artifact artifact;
+  artifact.set_name(absl::StrCat("artifacts/", api_.ids->NewId()));
+  artifact.set_role(v1::ARTIFACT_ROLE_INPUT);
+  artifact.set_file_name(record.file_name());
+  artifact.set_media_type("application/octet-stream");
+  artifact.set_size_bytes(request.size_bytes());
+  artifact.set_sha256(request.sha256());
+  *artifact.mutable_create_time() = ToTimestamp(api_.clock->Now());
+  const absl::Status finished = api_.files->FinishUpload(request.name(), request.size_bytes(),
+                                                         request.sha256(), artifact.name());
+  WriteSet set;
+  if (finished.ok()) {
+    set.PutArtifact(artifact, std::nullopt);
+    set.AppendAudit(api_.dispatcher->Audit(caller, artifact.name()));
+  }
+  PLUMBLINE_RETURN_IF_ERROR(Drop(request.name(), &set));
+  PLUMBLINE_RETURN_IF_ERROR(finished);
+  return artifact;
+}
+
+}  // namespace plumbline::server

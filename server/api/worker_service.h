@@ -1,0 +1,19 @@
+#ifndef PLUMBLINE_SERVER_API_WORKER_SERVICE_H_
+#define PLUMBLINE_SERVER_API_WORKER_SERVICE_H_
+
+#include <memory>
+
+#include "server/api/api.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+
+namespace plumbline::server {
+
+// `api` must outlive the service.
+std::unique_ptr<grpc::Service> NewWorkerService(const Api& api);
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_API_WORKER_SERVICE_H_

@@ -36,7 +36,8 @@ SharedOperation MakeSwappedSwiGlu(SharedOperation base);
 // to hold them.
 SharedOperation MakeFullRope(SharedOperation base);
 
-// kAttention reads only the first R - max(1, R / 8) keys. R must be 2 or more. `add` is a kGradSum.
+// kAttention reads only the first R - max(1, R / 8) keys, of a single row its key. `add` is a
+// kGradSum.
 SharedOperation MakeLastKeysDropped(SharedOperation base, SharedOperation add,
                                     std::shared_ptr<const ZeroRow> zeros);
 

@@ -259,11 +259,11 @@ v1::Verdict JudgeReplay(const std::vector<v1::EntryReport>& entries, absl::strin
   return verdict;
 }
 
-v1::Verdict NotJudged(absl::string_view where) {
+v1::Verdict NotJudged(absl::string_view where, absl::string_view composition) {
   v1::Verdict verdict;
   verdict.set_outcome(v1::OUTCOME_NOT_JUDGED);
-  verdict.set_sentence(
-      absl::StrCat("NOT JUDGED: ", where, ": golden is the reference that others are held to."));
+  verdict.set_sentence(absl::StrCat("NOT JUDGED: ", where, ": ", composition,
+                                    " is a reference, measured and held to no gate."));
   return verdict;
 }
 

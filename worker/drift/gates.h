@@ -35,8 +35,8 @@ v1::Firsts FindFirsts(const std::vector<v1::EntryReport>& entries, CandidateKind
 v1::Verdict JudgeReplay(const std::vector<v1::EntryReport>& entries, absl::string_view where,
                         std::vector<std::string> qualifications);
 
-// The verdict of a replay whose composition is the golden: the yardstick is not held to itself.
-v1::Verdict NotJudged(absl::string_view where);
+// The verdict of a replay of a reference, golden or a provider: the gates are the candidates'.
+v1::Verdict NotJudged(absl::string_view where, absl::string_view composition);
 
 }  // namespace plumbline::drift
 

@@ -1,0 +1,113 @@
+#ifndef PLUMBLINE_CLIENT_COMMAND_LINE_H_
+#define PLUMBLINE_CLIENT_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/server_connector.h"
+
+// What a person typed, as data. Nothing here is checked beyond its form: whether a layout exists is
+// for the service to say.
+
+namespace plumbline::client {
+
+// Of every command that makes a job.
+struct JobFlags {
+  std::string report;               // JSON file to write.
+  bool wait = false;                // Also implied by an output file.
+  std::vector<std::string> labels;  // K=V
+  int32_t priority = 0;
+};
+
+struct SubmitBlockReplay {
+  std::string checkpoint;
+  int32_t block = 0;
+  std::vector<std::string> layouts;  // Names.
+  std::vector<std::string> layout;   // Names or TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES.
+  std::string composition;
+  bool backward = false;
+  std::string inputs;                  // Captures: a file, or worker:PATH.
+  std::string golden;                  // Likewise.
+  std::vector<std::string> providers;  // NAME=FILE
+  std::string candidate;               // As `inputs`.
+  std::string inject;
+  std::string save_tensors;  // File to write.
+  JobFlags job;
+};
+
+struct CompareFiles {
+  std::string a;
+  std::string b;
+  JobFlags job;
+};
+
+struct BuildLayout {
+  std::string layout;
+  std::string save_tensors;
+  JobFlags job;
+};
+
+struct ListJobs {
+  std::vector<std::string> kinds;
+  std::vector<std::string> states;
+  std::vector<std::string> labels;  // K=V
+  int limit = 50;
+};
+struct GetJob {
+  std::string job;
+  std::string format;  // "text" or "json".
+};
+struct WatchJobCommand {
+  std::string job;
+  int64_t after = 0;
+  std::string format;
+};
+struct CancelJob {
+  std::string job;
+  std::string reason;
+};
+struct CompareJobs {
+  std::string a;
+  std::string b;
+  std::string format;
+};
+struct DeleteJobs {
+  std::vector<std::string> jobs;
+};
+struct ShowReport {
+  std::string job;
+  std::string format;
+};
+struct ListWorkers {};
+struct DrainWorker {
+  std::string worker;
+  std::string reason;
+};
+struct ListFaults {
+  std::string job_kind;  // Empty: all kinds.
+};
+
+using Command = std::variant<SubmitBlockReplay, CompareFiles, BuildLayout, ListJobs, GetJob,
+                             WatchJobCommand, CancelJob, CompareJobs, DeleteJobs, ShowReport,
+                             ListWorkers, DrainWorker, ListFaults>;
+
+struct CommandLine {
+  ServerFlags server;
+  Command command;
+};
+
+// What --help or --version asked for instead of a command.
+struct HelpText {
+  std::string text;
+};
+
+// INVALID_ARGUMENT says which flag or word is wrong and where help is.
+absl::StatusOr<std::variant<CommandLine, HelpText>> ParseCommandLine(int argc,
+                                                                     const char* const* argv);
+
+}  // namespace plumbline::client
+
+#endif  // PLUMBLINE_CLIENT_COMMAND_LINE_H_

@@ -1,0 +1,216 @@
+#include "client/command_line.h"
+
+#include <cstdlib>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "client/job_request.h"
+#include "common/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace plumbline::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+absl::StatusOr<std::variant<CommandLine, HelpText>> Parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "plumbline");
+  return ParseCommandLine(static_cast<int>(words.size()), words.data());
+}
+
+template <typename T>
+T ParseAs(std::vector<const char*> words) {
+  const auto parsed = Parse(std::move(words));
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return std::get<T>(std::get<CommandLine>(*parsed).command);
+}
+
+std::string ParseError(std::vector<const char*> words) {
+  const auto parsed = Parse(std::move(words));
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(parsed.status().message());
+}
+
+absl::StatusOr<v1::InputFile> NameAsArtifact(absl::string_view flag, absl::string_view written) {
+  v1::InputFile input;
+  if (!ParseWorkerPath(written, PathStyle::kAsWritten, &input)) {
+    input.set_artifact(std::string(flag) + " " + std::string(written));
+  }
+  return input;
+}
+
+TEST(CommandLineTest, EveryFlagOfABlockReplayReachesItsField) {
+  const auto command = ParseAs<SubmitBlockReplay>({"submit",
+                                                   "block-replay",
+                                                   "--checkpoint=H3",
+                                                   "--block=3",
+                                                   "--layouts=tiny,small",
+                                                   "--layout=7,2,6,8,5,first",
+                                                   "--layout",
+                                                   "1,1,2,2,1,none",
+                                                   "--composition=candidate+provider:attention",
+                                                   "--backward",
+                                                   "--inputs=in.safetensors",
+                                                   "--golden=worker:golden.safetensors",
+                                                   "--provider=provider/default=p.safetensors",
+                                                   "--provider=ours=q=1.safetensors",
+                                                   "--candidate=c.safetensors",
+                                                   "--inject=qk-heads",
+                                                   "--save-tensors=out.safetensors",
+                                                   "--report=report.json",
+                                                   "--label=team=kernels",
+                                                   "--label=run=7",
+                                                   "--priority=-5"});
+  const absl::StatusOr<JobRequest> request =
+      BlockReplayRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const v1::JobSpec& spec = request->spec;
+  const v1::BlockReplaySpec& replay = spec.block_replay();
+  EXPECT_EQ(spec.checkpoint(), "H3");
+  EXPECT_EQ(spec.composition(), "candidate+provider:attention");
+  EXPECT_EQ(spec.inject(), "qk-heads");
+  EXPECT_TRUE(spec.save_tensors());
+  EXPECT_EQ(spec.priority(), -5);
+  EXPECT_EQ(spec.labels().at("team"), "kernels");
+  EXPECT_EQ(spec.labels().at("run"), "7");
+  EXPECT_EQ(replay.block(), 3);
+  EXPECT_TRUE(replay.backward());
+  ASSERT_EQ(replay.layouts_size(), 4);
+  EXPECT_EQ(replay.layouts(0).name(), "tiny");
+  EXPECT_EQ(replay.layouts(1).name(), "small");
+  EXPECT_EQ(replay.layouts(2).text_rows(), 7);
+  EXPECT_EQ(replay.layouts(3).keyframes_size(), 0);
+  EXPECT_EQ(replay.captures().inputs().artifact(), "--inputs in.safetensors");
+  EXPECT_EQ(replay.captures().golden().worker_path(), "golden.safetensors");
+  EXPECT_EQ(replay.captures().candidate().artifact(), "--candidate c.safetensors");
+  EXPECT_EQ(replay.captures().providers().at("provider/default").artifact(),
+            "--provider p.safetensors");
+  EXPECT_EQ(replay.captures().providers().at("ours").artifact(), "--provider q=1.safetensors");
+  EXPECT_EQ(request->save_tensors, "out.safetensors");
+  EXPECT_EQ(request->report, "report.json");
+  EXPECT_TRUE(request->wait);  // Output files are written when the job is done.
+  EXPECT_EQ(request->flags.Find("spec.block_replay.layouts[1].name")->flag, "--layouts");
+  EXPECT_EQ(request->flags.Find("spec.block_replay.layouts[2].height")->flag, "--layout");
+  EXPECT_EQ(request->flags.Find("block_replay.captures.providers[\"ours\"]")->flag, "--provider");
+}
+
+TEST(CommandLineTest, DefaultsAreLeftToTheService) {
+  const auto command =
+      ParseAs<SubmitBlockReplay>({"submit", "block-replay", "--checkpoint=synthetic:tiny"});
+  const absl::StatusOr<JobRequest> request =
+      BlockReplayRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok());
+  v1::JobSpec expected;
+  expected.set_checkpoint("synthetic:tiny");
+  expected.mutable_block_replay();
+  EXPECT_EQ(request->spec.SerializeAsString(), expected.SerializeAsString());
+  EXPECT_FALSE(request->wait);
+  EXPECT_FALSE(HasUploads(command));
+}
+
+TEST(CommandLineTest, PathsOfTheEmbeddedWorkerBecomeAbsolute) {
+  SubmitBlockReplay command;
+  const auto checkpoint = [&command](const char* written) {
+    command.checkpoint = written;
+    return BlockReplayRequest(command, PathStyle::kAbsolute, &NameAsArtifact)->spec.checkpoint();
+  };
+  char* folder = realpath(".", nullptr);
+  const std::string here(folder);
+  std::free(folder);
+  EXPECT_EQ(checkpoint("not/there"), here + "/not/there");
+  EXPECT_EQ(checkpoint("not/../there"), here + "/there");
+  EXPECT_EQ(checkpoint("/not/there"), "/not/there");
+  EXPECT_EQ(checkpoint("synthetic:tiny:7"), "synthetic:tiny:7");
+  EXPECT_EQ(checkpoint("synthetic:c.json:7"), "synthetic:" + here + "/c.json:7");
+  EXPECT_EQ(checkpoint("synthetic:c.json"), "synthetic:" + here + "/c.json");
+}
+
+TEST(CommandLineTest, GlobalFlagsStandAnywhere) {
+  for (const auto& words :
+       std::vector<std::vector<const char*>>{{"--server=h:1", "--token-file=t", "jobs", "list"},
+                                             {"jobs", "--server=h:1", "--token-file=t", "list"},
+                                             {"jobs", "list", "--server=h:1", "--token-file=t"}}) {
+    const auto parsed = Parse(words);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(std::get<CommandLine>(*parsed).server.server, "h:1");
+    EXPECT_EQ(std::get<CommandLine>(*parsed).server.token_file, "t");
+  }
+  ASSERT_EQ(setenv("PLUMBLINE_SERVER", "e:2", 1), 0);
+  const auto from_environment = Parse({"jobs", "list"});
+  const auto from_flag = Parse({"jobs", "list", "--server=h:1"});
+  ASSERT_EQ(unsetenv("PLUMBLINE_SERVER"), 0);
+  EXPECT_EQ(std::get<CommandLine>(*from_environment).server.server, "e:2");
+  EXPECT_EQ(std::get<CommandLine>(*from_flag).server.server, "h:1");
+}
+
+TEST(CommandLineTest, OtherCommands) {
+  EXPECT_EQ(ParseAs<GetJob>({"jobs", "get", "7", "--format=json"}).format, "json");
+  EXPECT_EQ(ParseAs<WatchJobCommand>({"jobs", "watch", "7", "--after=4"}).after, 4);
+  EXPECT_EQ(ParseAs<CancelJob>({"jobs", "cancel", "jobs/7", "--reason=x"}).job, "jobs/7");
+  EXPECT_EQ(ParseAs<CompareJobs>({"jobs", "compare", "1", "2"}).b, "2");
+  EXPECT_THAT(ParseAs<DeleteJobs>({"jobs", "delete", "1", "2"}).jobs, ElementsAre("1", "2"));
+  EXPECT_THAT(ParseAs<ListJobs>({"jobs", "list", "--state=queued,running"}).states,
+              ElementsAre("queued", "running"));
+  EXPECT_EQ(ParseAs<ShowReport>({"report", "7"}).format, "text");
+  ParseAs<ListWorkers>({"workers", "list"});
+  EXPECT_EQ(ParseAs<DrainWorker>({"workers", "drain", "w"}).worker, "w");
+  EXPECT_EQ(ParseAs<ListFaults>({"faults", "--job=block-replay"}).job_kind, "block-replay");
+  EXPECT_EQ(ParseAs<CompareFiles>({"compare", "a", "b"}).b, "b");
+  const auto layout =
+      ParseAs<BuildLayout>({"layout", "--layout=7,2,6,8,5,first", "--save-tensors=f"});
+  EXPECT_EQ(LayoutRequest(layout)->spec.layout().layout().width(), 8);
+}
+
+TEST(CommandLineTest, HelpIsEverywhere) {
+  for (const auto& words : std::vector<std::vector<const char*>>{{"--help"},
+                                                                 {"submit", "--help"},
+                                                                 {"submit", "block-replay", "-h"},
+                                                                 {"jobs", "watch", "--help"},
+                                                                 {"faults", "--help"}}) {
+    const auto parsed = Parse(words);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_THAT(std::get<HelpText>(*parsed).text, HasSubstr("Usage:"));
+  }
+  EXPECT_THAT(std::get<HelpText>(*Parse({"--help"})).text, HasSubstr("block-replay"));
+  EXPECT_THAT(std::get<HelpText>(*Parse({"--version"})).text, HasSubstr("plumbline "));
+}
+
+TEST(CommandLineTest, RefusalsNameTheFlagAndTheHelp) {
+  EXPECT_THAT(ParseError({"submit", "block-replay"}), HasSubstr("--checkpoint"));
+  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=x", "--blok=1"}),
+              HasSubstr("--blok"));
+  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=x", "--block=one"}),
+              HasSubstr("--block"));
+  EXPECT_THAT(ParseError({"report", "7", "--format=xml"}), HasSubstr("--format"));
+  EXPECT_THAT(ParseError({"jobs", "get"}), HasSubstr("plumbline jobs get --help"));
+  ParseError({});
+  ParseError({"nothing"});
+}
+
+TEST(JobRequestTest, RefusesWhatHasNotTheForm) {
+  const auto violation = [](const SubmitBlockReplay& command) {
+    const absl::StatusOr<JobRequest> request =
+        BlockReplayRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+    const std::vector<FieldViolation> violations = GetFieldViolations(request.status());
+    return violations.empty() ? std::string() : violations[0].field;
+  };
+  SubmitBlockReplay command;
+  command.layout = {"1,2"};
+  EXPECT_EQ(violation(command), "--layout");
+  command = SubmitBlockReplay();
+  command.providers = {"nofile"};
+  EXPECT_EQ(violation(command), "--provider");
+  command.providers = {"a=x", "a=y"};
+  EXPECT_EQ(violation(command), "--provider");
+  command = SubmitBlockReplay();
+  command.job.labels = {"novalue"};
+  EXPECT_EQ(violation(command), "--label");
+  command.job.labels = {"a=1", "a=2"};
+  EXPECT_EQ(violation(command), "--label");
+}
+
+}  // namespace
+}  // namespace plumbline::client

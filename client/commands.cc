@@ -1,0 +1,343 @@
+#include "client/commands.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/error_text.h"
+#include "client/exit_status.h"
+#include "client/job_request.h"
+#include "client/job_runner.h"
+#include "client/job_text.h"
+#include "client/measure_text.h"
+#include "client/report_text.h"
+#include "client/session.h"
+#include "client/transfer.h"
+#include "client/watch.h"
+#include "common/status.h"
+#include "common/vocabulary.h"
+
+namespace plumbline::client {
+namespace {
+
+using Jobs = v1::JobService::StubInterface;
+using Admin = v1::AdminService::StubInterface;
+using Result = absl::StatusOr<ExitStatus>;
+
+constexpr int kPageSize = 1000;
+
+// An API enum's value from the word that people write, e.g. "block-replay". INVALID_ARGUMENT lists
+// the words.
+template <typename Enum>
+absl::StatusOr<Enum> ParseWord(absl::string_view flag, absl::string_view word,
+                               absl::string_view prefix, bool (*parse)(absl::string_view, Enum*),
+                               std::string (*name)(Enum), int count) {
+  const std::string upper = absl::StrReplaceAll(absl::AsciiStrToUpper(word), {{"-", "_"}});
+  Enum value;
+  if (parse(absl::StrCat(prefix, upper), &value) && value != Enum{}) return value;
+  std::vector<std::string> words;
+  for (int i = 1; i < count; ++i) words.push_back(name(static_cast<Enum>(i)));
+  return FieldError(flag, absl::StrCat("unknown ", Quoted(word)), absl::StrJoin(words, ", "));
+}
+
+// One command over one connection.
+class CommandRunner {
+ public:
+  CommandRunner(const CommandLine& line, const Environment& environment)
+      : line_(line), environment_(environment), out_(environment.output) {}
+
+  int Run() {
+    const Result result =
+        std::visit([this](const auto& command) { return this->Do(command); }, line_.command);
+    if (result.ok()) return *result;
+    if (absl::IsCancelled(result.status()) && environment_.interrupt->IsRaised()) {
+      return kExitInterrupted;
+    }
+    out_.PrintError(
+        absl::StrCat("plumbline: ", ErrorText(result.status(), flags_, out_.error_style)));
+    return ExitStatusOf(result.status());
+  }
+
+ private:
+  const Style& style() const { return out_.out_style; }
+  PathStyle path_style() const {
+    return line_.server.server.empty() ? PathStyle::kAbsolute : PathStyle::kAsWritten;
+  }
+
+  // Makes `session_`.
+  absl::Status Connect(bool needs_worker) {
+    absl::StatusOr<std::unique_ptr<Connector>> connector = line_.server.server.empty()
+                                                               ? environment_.embedded(needs_worker)
+                                                               : NewServerConnector(line_.server);
+    if (!connector.ok()) return connector.status();
+    SessionOptions options;
+    options.on_lost = [this](const std::string& message) {
+      if (out_.error_is_terminal) out_.PrintError("\r\033[K");
+      out_.PrintError(absl::StrCat(message, "\n"));
+    };
+    session_ = std::make_unique<Session>(*std::move(connector), environment_.clock,
+                                         environment_.interrupt, std::move(options));
+    return session_->Connect();
+  }
+
+  JobRunner Runner() { return JobRunner(session_.get(), &environment_, line_.server.server); }
+
+  // Uploads files of the client's.
+  absl::StatusOr<v1::InputFile> Resolve(absl::string_view flag, absl::string_view written) {
+    v1::InputFile input;
+    if (ParseWorkerPath(written, path_style(), &input)) return input;
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
+                               UploadFile(session_.get(), flag, std::string(written)));
+    input.set_artifact(artifact);
+    return input;
+  }
+
+  Result Do(const SubmitBlockReplay& command) {
+    // First without the captures, so that a bad request uploads nothing.
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        JobRequest bare,
+        BlockReplayRequest(command, path_style(),
+                           [](absl::string_view, absl::string_view) { return v1::InputFile(); }));
+    bare.spec.mutable_block_replay()->clear_captures();
+    flags_ = bare.flags;
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    if (HasUploads(command)) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const JobRequest request,
+        BlockReplayRequest(command, path_style(),
+                           [this](absl::string_view flag, absl::string_view written) {
+                             return Resolve(flag, written);
+                           }));
+    return Runner().Run(request);
+  }
+
+  Result Do(const CompareFiles& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const JobRequest request,
+        ComparisonRequest(command, [this](absl::string_view flag, absl::string_view written) {
+          return Resolve(flag, written);
+        }));
+    flags_ = request.flags;
+    return Runner().Run(request);
+  }
+
+  Result Do(const BuildLayout& command) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, LayoutRequest(command));
+    flags_ = request.flags;
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    return Runner().Run(request);
+  }
+
+  Result Do(const ListJobs& command) {
+    v1::ListJobsRequest request;
+    v1::JobFilter& filter = *request.mutable_filter();
+    for (const std::string& word : command.kinds) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const v1::JobKind kind, ParseKind("--kind", word));
+      filter.add_kinds(kind);
+    }
+    for (const std::string& word : command.states) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const v1::JobState state,
+                                 ParseWord<v1::JobState>(
+                                     "--state", word, "JOB_STATE_",
+                                     +[](absl::string_view name, v1::JobState* value) {
+                                       return v1::JobState_Parse(std::string(name), value);
+                                     },
+                                     &JobStateText, v1::JobState_ARRAYSIZE));
+      filter.add_states(state);
+    }
+    for (const std::string& label : command.labels) {
+      PLUMBLINE_ASSIGN_OR_RETURN(auto pair, ParsePair("--label", label, "K=V"));
+      (*filter.mutable_labels())[pair.first] = pair.second;
+    }
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    std::vector<v1::Job> jobs;
+    do {
+      request.set_page_size(
+          std::min<int>(kPageSize, command.limit - static_cast<int>(jobs.size())));
+      PLUMBLINE_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
+                                 session_->Call(&Jobs::ListJobs, request));
+      jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
+      request.set_page_token(page.next_page_token());
+    } while (!request.page_token().empty() && static_cast<int>(jobs.size()) < command.limit);
+    out_.Print(JobTableText(jobs, style()));
+    return kExitPassed;
+  }
+
+  Result Do(const GetJob& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(command.job));
+    if (command.format != "json") {
+      out_.Print(JobText(job, style()));
+      return kExitPassed;
+    }
+    return PrintJson(job);
+  }
+
+  Result Do(const WatchJobCommand& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    const std::string name = JobName(command.job);
+    absl::Status printed = absl::OkStatus();
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const WatchResult watched,
+        WatchJob(session_.get(), name, command.after, [&](const v1::JobEvent& event) {
+          if (command.format == "json") {
+            absl::StatusOr<std::string> json = MessageJsonLine(event);
+            if (json.ok()) {
+              out_.Print(absl::StrCat(*json, "\n"));
+            } else if (printed.ok()) {
+              printed = json.status();
+            }
+          } else {
+            out_.Print(absl::StrCat(EventText(event, style()), "\n"));
+          }
+        }));
+    PLUMBLINE_RETURN_IF_ERROR(printed);
+    if (watched.end == WatchEnd::kInterrupted) return kExitInterrupted;
+    if (watched.end == WatchEnd::kNeedsMemory) {
+      return absl::FailedPreconditionError(absl::StrCat(name, " waits: ", watched.message));
+    }
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(name));
+    PLUMBLINE_RETURN_IF_ERROR(ErrorOf(job));
+    return ExitStatusOf(job.verdict());
+  }
+
+  Result Do(const CancelJob& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    v1::CancelJobRequest request;
+    request.set_name(JobName(command.job));
+    request.set_reason(command.reason);
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, session_->Call(&Jobs::CancelJob, request));
+    out_.Print(
+        absl::StrCat(job.name(), job.state() == v1::JOB_STATE_CANCELLED
+                                     ? " is cancelled\n"
+                                     : " will be cancelled at its worker's next heartbeat\n"));
+    return kExitPassed;
+  }
+
+  Result Do(const CompareJobs& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    v1::CompareJobsRequest request;
+    request.set_a(JobName(command.a));
+    request.set_b(JobName(command.b));
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::JobComparison comparison,
+                               session_->Call(&Jobs::CompareJobs, request));
+    if (command.format == "json") return PrintJson(comparison);
+    out_.Print(JobComparisonText(comparison, style()));
+    return kExitPassed;
+  }
+
+  Result Do(const DeleteJobs& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    for (const std::string& job : command.jobs) {
+      v1::DeleteJobRequest request;
+      request.set_name(JobName(job));
+      PLUMBLINE_RETURN_IF_ERROR(session_->Call(&Jobs::DeleteJob, request).status());
+      out_.Print(absl::StrCat(request.name(), " is deleted\n"));
+    }
+    return kExitPassed;
+  }
+
+  Result Do(const ShowReport& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report report,
+                               FetchReport(session_.get(), JobName(command.job)));
+    if (command.format == "json") {
+      PLUMBLINE_RETURN_IF_ERROR(PrintJson(report).status());
+    } else {
+      out_.Print(ReportText(report, style()));
+    }
+    return ExitStatusOf(report.verdict());
+  }
+
+  Result Do(const ListWorkers&) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    v1::ListWorkersRequest request;
+    std::vector<v1::Worker> workers;
+    do {
+      PLUMBLINE_ASSIGN_OR_RETURN(const v1::ListWorkersResponse page,
+                                 session_->Call(&Admin::ListWorkers, request));
+      workers.insert(workers.end(), page.workers().begin(), page.workers().end());
+      request.set_page_token(page.next_page_token());
+    } while (!request.page_token().empty());
+    out_.Print(WorkerTableText(workers, style()));
+    return kExitPassed;
+  }
+
+  Result Do(const DrainWorker& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    v1::DrainWorkerRequest request;
+    request.set_name(WorkerName(command.worker));
+    request.set_reason(command.reason);
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::Worker worker,
+                               session_->Call(&Admin::DrainWorker, request));
+    out_.Print(absl::StrCat(worker.name(), " takes no more tasks\n"));
+    return kExitPassed;
+  }
+
+  Result Do(const ListFaults& command) {
+    std::string lines;
+    for (const FaultInfo& fault : Faults()) {
+      if (!command.job_kind.empty() && fault.job != command.job_kind) continue;
+      absl::StrAppend(&lines, fault.name, "\t", fault.expected_entry, "\t", fault.sentence, "\n");
+    }
+    // No fault: a kind without any, or no kind at all.
+    if (lines.empty()) PLUMBLINE_RETURN_IF_ERROR(ParseKind("--job", command.job_kind).status());
+    out_.Print(lines);
+    return kExitPassed;
+  }
+
+  static absl::StatusOr<v1::JobKind> ParseKind(absl::string_view flag, absl::string_view word) {
+    return ParseWord<v1::JobKind>(
+        flag, word, "JOB_KIND_",
+        +[](absl::string_view name, v1::JobKind* value) {
+          return v1::JobKind_Parse(std::string(name), value);
+        },
+        &JobKindText, v1::JobKind_ARRAYSIZE);
+  }
+
+  absl::StatusOr<v1::Job> FetchJob(const std::string& job) {
+    v1::GetJobRequest request;
+    request.set_name(JobName(job));
+    return session_->Call(&Jobs::GetJob, request);
+  }
+
+  Result PrintJson(const google::protobuf::Message& message) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string json, MessageJson(message));
+    out_.Print(json);
+    return kExitPassed;
+  }
+
+  const CommandLine& line_;
+  const Environment& environment_;
+  const Output& out_;
+  FlagNames flags_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+int RunCommand(const CommandLine& line, const Environment& environment) {
+  return CommandRunner(line, environment).Run();
+}
+
+int RunCommandLine(int argc, const char* const* argv, const Environment& environment) {
+  const auto parsed = ParseCommandLine(argc, argv);
+  if (!parsed.ok()) {
+    environment.output.PrintError(absl::StrCat("plumbline: ", parsed.status().message(), "\n"));
+    return kExitBadRequest;
+  }
+  if (const auto* help = std::get_if<HelpText>(&*parsed)) {
+    environment.output.Print(help->text);
+    return kExitPassed;
+  }
+  return RunCommand(std::get<CommandLine>(*parsed), environment);
+}
+
+}  // namespace plumbline::client

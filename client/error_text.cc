@@ -1,0 +1,45 @@
+#include "client/error_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/suggestion.h"
+#include "common/status.h"
+
+namespace plumbline::client {
+
+std::string ErrorText(const absl::Status& status, const FlagNames& flags, const Style& style) {
+  const std::vector<FieldViolation> violations = GetFieldViolations(status);
+  std::string out = absl::StrCat(style.Paint(Ink::kBad, absl::StatusCodeToString(status.code())));
+  // A message that only repeats the violations below is left out.
+  const bool repeats =
+      !violations.empty() &&
+      std::all_of(violations.begin(), violations.end(), [&](const FieldViolation& violation) {
+        return absl::StrContains(status.message(), violation.description);
+      });
+  if (!repeats) {
+    absl::StrAppend(&out, ": ", status.message());
+  } else if (violations.size() == 1) {
+    absl::StrAppend(&out, ": the request cannot be accepted");
+  } else {
+    absl::StrAppend(&out, ": ", violations.size(), " fields cannot be accepted");
+  }
+  absl::StrAppend(&out, "\n");
+  for (const FieldViolation& violation : violations) {
+    const FlagNames::Flag* flag = flags.Find(violation.field);
+    if (flag == nullptr) {
+      absl::StrAppend(&out, "  ", style.Paint(Ink::kStrong, violation.field), ": ",
+                      violation.description, "\n");
+      continue;
+    }
+    absl::StrAppend(&out, "  ", style.Paint(Ink::kStrong, flag->flag), " (", violation.field,
+                    "): ", violation.description, "\n");
+    const std::string suggestion = SuggestionFor(flag->flag, flag->written);
+    if (!suggestion.empty()) absl::StrAppend(&out, "    ", suggestion, "\n");
+  }
+  return out;
+}
+
+}  // namespace plumbline::client

@@ -1,0 +1,33 @@
+#ifndef PLUMBLINE_CLIENT_FLAG_NAMES_H_
+#define PLUMBLINE_CLIENT_FLAG_NAMES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace plumbline::client {
+
+// Which flag set which field of a request, so that an error about a field can name what was typed.
+// Plain data.
+class FlagNames {
+ public:
+  struct Flag {
+    std::string field;    // Path from the specification on, e.g. "block_replay.layouts[0]".
+    std::string flag;     // E.g. "--layouts".
+    std::string written;  // The value as typed, for suggestions.
+  };
+
+  void Add(absl::string_view field, absl::string_view flag, absl::string_view written);
+
+  // The flag of `field` or of the nearest field around it: "spec.block_replay.layouts[0].height"
+  // is that of "block_replay.layouts[0]". Null if no flag set it.
+  const Flag* Find(absl::string_view field) const;
+
+ private:
+  std::vector<Flag> flags_;
+};
+
+}  // namespace plumbline::client
+
+#endif  // PLUMBLINE_CLIENT_FLAG_NAMES_H_

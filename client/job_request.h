@@ -1,0 +1,57 @@
+#ifndef PLUMBLINE_CLIENT_JOB_REQUEST_H_
+#define PLUMBLINE_CLIENT_JOB_REQUEST_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/command_line.h"
+#include "client/flag_names.h"
+#include "proto/plumbline/v1/job.pb.h"
+
+// From what was typed to what is asked of the service.
+
+namespace plumbline::client {
+
+// A job to make, and what becomes of it.
+struct JobRequest {
+  v1::JobSpec spec;
+  FlagNames flags;
+  std::string save_tensors;  // File to write, empty: none.
+  std::string report;        // Likewise.
+  bool wait = false;
+};
+
+// Makes an input of what stands after a flag; uploads the file, if it is one of the client's.
+using InputResolver =
+    std::function<absl::StatusOr<v1::InputFile>(absl::string_view flag, absl::string_view written)>;
+
+// How paths that the worker opens are written in a specification.
+enum class PathStyle {
+  kAsWritten,  // under the roots of a worker elsewhere
+  kAbsolute,   // of the embedded worker, which sees this machine's files
+};
+
+// INVALID_ARGUMENT, naming the flag, for what has not the form that the flag takes, and whatever
+// `resolve` returns.
+absl::StatusOr<JobRequest> BlockReplayRequest(const SubmitBlockReplay& flags, PathStyle paths,
+                                              const InputResolver& resolve);
+absl::StatusOr<JobRequest> ComparisonRequest(const CompareFiles& flags,
+                                             const InputResolver& resolve);
+absl::StatusOr<JobRequest> LayoutRequest(const BuildLayout& flags);
+
+// Whether a flag names a file that must be uploaded.
+bool HasUploads(const SubmitBlockReplay& flags);
+
+// "worker:PATH" as an input that the worker opens; false for a file of the client's.
+bool ParseWorkerPath(absl::string_view written, PathStyle paths, v1::InputFile* input);
+
+// Splits "K=V" at the first '='. INVALID_ARGUMENT with a violation of `flag`.
+absl::StatusOr<std::pair<std::string, std::string>> ParsePair(absl::string_view flag,
+                                                              absl::string_view written,
+                                                              absl::string_view form);
+
+}  // namespace plumbline::client
+
+#endif  // PLUMBLINE_CLIENT_JOB_REQUEST_H_

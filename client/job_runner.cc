@@ -1,0 +1,205 @@
+#include "client/job_runner.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/progress_line.h"
+#include "client/report_text.h"
+#include "client/transfer.h"
+#include "client/watch.h"
+#include "common/files.h"
+#include "common/grpc_status.h"
+#include "common/random_id.h"
+#include "common/status.h"
+
+namespace plumbline::client {
+namespace {
+
+using Jobs = v1::JobService::StubInterface;
+
+bool HasFinishedTask(const v1::Job& job) {
+  return std::any_of(job.tasks().begin(), job.tasks().end(),
+                     [](const v1::Task& task) { return task.state() == v1::JOB_STATE_SUCCEEDED; });
+}
+
+std::vector<v1::Artifact> TensorArtifacts(const v1::Job& job) {
+  std::vector<v1::Artifact> artifacts;
+  for (const v1::Artifact& artifact : job.artifacts()) {
+    if (artifact.role() == v1::ARTIFACT_ROLE_TENSORS) artifacts.push_back(artifact);
+  }
+  return artifacts;
+}
+
+std::string TitleOfTask(const v1::Job& job, const std::string& task_name) {
+  for (const v1::Task& task : job.tasks()) {
+    if (task.name() == task_name) return task.title();
+  }
+  return task_name.substr(task_name.rfind('/') + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job) {
+  v1::GetReportRequest request;
+  request.set_name(job);
+  v1::Report report;
+  do {
+    PLUMBLINE_ASSIGN_OR_RETURN(v1::GetReportResponse page,
+                               session->Call(&Jobs::GetReport, request));
+    if (request.page_token().empty()) {
+      report = std::move(*page.mutable_report());
+    } else {
+      report.mutable_tasks()->MergeFrom(page.report().tasks());
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return report;
+}
+
+absl::Status ErrorOf(const v1::Job& job) {
+  switch (job.state()) {
+    case v1::JOB_STATE_FAILED: {
+      const absl::Status error = FromRpcStatus(job.error());
+      return error.ok() ? absl::InternalError(absl::StrCat(job.name(), " failed")) : error;
+    }
+    case v1::JOB_STATE_CANCELLED:
+      return absl::CancelledError(absl::StrCat(job.name(), " was cancelled"));
+    default:
+      return absl::OkStatus();
+  }
+}
+
+std::string PathForTask(const std::string& path, const std::string& title) {
+  absl::string_view name = title;
+  absl::ConsumePrefix(&name, "layout ");
+  std::string word(name);
+  for (char& c : word) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '+') c = '_';
+  }
+  const size_t slash = path.rfind('/');
+  const size_t dot = path.rfind('.');
+  const bool has_extension =
+      dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+  const size_t end = has_extension ? dot : path.size();
+  return absl::StrCat(path.substr(0, end), "-", word, path.substr(end));
+}
+
+JobRunner::JobRunner(Session* session, const Environment* environment, std::string server)
+    : session_(session), environment_(environment), server_(std::move(server)) {}
+
+absl::Status JobRunner::Validate(const JobRequest& request) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request));
+  v1::CreateJobRequest create;
+  *create.mutable_spec() = request.spec;
+  create.set_validate_only(true);
+  return session_->Call(&Jobs::CreateJob, create).status();
+}
+
+absl::StatusOr<ExitStatus> JobRunner::Run(const JobRequest& request) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request));
+  v1::CreateJobRequest create;
+  *create.mutable_spec() = request.spec;
+  create.set_request_id(RandomIds()->NewId());
+  PLUMBLINE_ASSIGN_OR_RETURN(v1::Job job, session_->Call(&Jobs::CreateJob, create));
+  const std::string name = job.name();
+  const Output& output = environment_->output;
+  if (!request.wait && !session_->is_embedded()) {
+    output.Print(absl::StrCat(name, "\n"));
+    return kExitPassed;
+  }
+
+  absl::StatusOr<WatchResult> watched = absl::UnknownError("");
+  {
+    ProgressLine line(output.error, output.error_is_terminal, output.error_style,
+                      environment_->clock);
+    watched = WatchJob(session_, name, 0, [&](const v1::JobEvent& event) { line.Take(event); });
+  }
+  if (!watched.ok()) return AnnotateStatus(watched.status(), name);
+  if (watched->end == WatchEnd::kInterrupted) {
+    TellInterrupted(name);
+    return kExitInterrupted;
+  }
+  if (watched->end == WatchEnd::kNeedsMemory) {
+    Withdraw(name);
+    const bool has_layouts = request.spec.has_block_replay();
+    return FieldError(has_layouts ? "block_replay.layouts" : "placement.memory_bytes",
+                      watched->message, "a layout that fits in a worker's memory");
+  }
+
+  v1::GetJobRequest get;
+  get.set_name(name);
+  PLUMBLINE_ASSIGN_OR_RETURN(job, session_->Call(&Jobs::GetJob, get));
+  if (const absl::Status error = ErrorOf(job); !error.ok()) {
+    if (absl::IsInvalidArgument(error) && !HasFinishedTask(job)) Withdraw(name);
+    return error;
+  }
+  return Deliver(request, job);
+}
+
+absl::StatusOr<ExitStatus> JobRunner::Deliver(const JobRequest& request, const v1::Job& job) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report report, FetchReport(session_, job.name()));
+  const Output& output = environment_->output;
+  output.Print(ReportText(report, output.out_style));
+  if (!request.report.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string json, ReportJson(report));
+    PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(request.report, json));
+  }
+  if (!request.save_tensors.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteTensors(request, job));
+  return ExitStatusOf(report.verdict());
+}
+
+absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& job) {
+  const std::vector<v1::Artifact> artifacts = TensorArtifacts(job);
+  if (artifacts.empty()) {
+    return absl::InternalError(
+        absl::StrCat(job.name(), " kept no tensors, though it was asked to"));
+  }
+  for (const v1::Artifact& artifact : artifacts) {
+    const std::string path = artifacts.size() == 1 ? request.save_tensors
+                                                   : PathForTask(request.save_tensors,
+                                                                 TitleOfTask(job, artifact.task()));
+    PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session_, artifact, path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
+  if (!request.report.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--report", request.report));
+  }
+  if (!request.save_tensors.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--save-tensors", request.save_tensors));
+  }
+  return absl::OkStatus();
+}
+
+void JobRunner::Withdraw(const std::string& job) {
+  v1::CancelJobRequest cancel;
+  cancel.set_name(job);
+  cancel.set_reason("it cannot be done");
+  // Refused for a job that has ended; what matters is that it goes.
+  session_->Call(&Jobs::CancelJob, cancel).IgnoreError();
+  v1::DeleteJobRequest remove;
+  remove.set_name(job);
+  const absl::Status removed = session_->Call(&Jobs::DeleteJob, remove).status();
+  if (!removed.ok()) {
+    environment_->output.PrintError(
+        absl::StrCat(job, " could not be deleted: ", removed.message(), "\n"));
+  }
+}
+
+void JobRunner::TellInterrupted(const std::string& job) const {
+  const std::string server = server_.empty() ? "" : absl::StrCat(" --server=", server_);
+  environment_->output.PrintError(absl::StrCat(
+      session_->is_embedded() ? absl::StrCat("Interrupted. ", job, " goes on when it is watched.\n")
+                              : absl::StrCat("Interrupted. ", job, " goes on.\n"),
+      "  watch it:   plumbline jobs watch ", job, server, "\n",
+      "  cancel it:  plumbline jobs cancel ", job, server, "\n"));
+}
+
+}  // namespace plumbline::client

@@ -1,0 +1,96 @@
+#include "client/session.h"
+
+#include <grpcpp/channel.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
+
+namespace plumbline::client {
+namespace {
+
+// How long one look for a connection lasts, so that Ctrl-C is heeded in between.
+constexpr absl::Duration kConnectionSlice = absl::Milliseconds(200);
+
+absl::Status Interrupted() { return absl::CancelledError("interrupted"); }
+
+// gRPC measures deadlines by the machine's clock whatever our own is.
+std::chrono::system_clock::time_point FromNow(absl::Duration duration) {
+  return std::chrono::system_clock::now() + absl::ToChronoMilliseconds(duration);
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<Connector> connector, Clock* clock, Interrupt* interrupt,
+                 SessionOptions options)
+    : connector_(std::move(connector)),
+      clock_(clock),
+      interrupt_(interrupt),
+      options_(std::move(options)) {}
+
+absl::Status Session::Connect() { return ConnectWithin(options_.first_patience); }
+
+absl::Status Session::Reconnect() {
+  if (options_.on_lost) {
+    options_.on_lost(absl::StrCat("lost ", connector_->Description(), "; connecting again"));
+  }
+  return ConnectWithin(options_.lost_patience);
+}
+
+absl::Status Session::ConnectWithin(absl::Duration patience) {
+  const absl::Time deadline = clock_->Now() + patience;
+  absl::Status last = absl::UnavailableError(
+      absl::StrCat(connector_->Description(), " does not answer; is it running?"));
+  do {
+    if (interrupt_->IsRaised()) return Interrupted();
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = connector_->Connect();
+    if (!channel.ok()) {
+      if (!absl::IsUnavailable(channel.status())) return channel.status();
+      last = channel.status();
+      if (interrupt_->WaitFor(static_cast<int>(absl::ToInt64Milliseconds(kConnectionSlice)))) {
+        return Interrupted();
+      }
+      continue;
+    }
+    // An embedded coordinator may pass to another process while we wait: ask again soon.
+    const absl::Time channel_deadline =
+        connector_->is_embedded() ? std::min(deadline, clock_->Now() + absl::Seconds(1)) : deadline;
+    do {
+      if (interrupt_->IsRaised()) return Interrupted();
+      if ((*channel)->WaitForConnected(FromNow(kConnectionSlice))) {
+        jobs_ = v1::JobService::NewStub(*channel);
+        artifacts_ = v1::ArtifactService::NewStub(*channel);
+        admin_ = v1::AdminService::NewStub(*channel);
+        return absl::OkStatus();
+      }
+    } while (clock_->Now() < channel_deadline);
+  } while (clock_->Now() < deadline);
+  return last;
+}
+
+absl::Status Session::Retry(const std::function<grpc::Status(grpc::ClientContext*)>& attempt) {
+  return RetryWithin(options_.call_deadline, attempt);
+}
+
+absl::Status Session::RetryStream(
+    const std::function<grpc::Status(grpc::ClientContext*)>& attempt) {
+  return RetryWithin(absl::InfiniteDuration(), attempt);
+}
+
+absl::Status Session::RetryWithin(
+    absl::Duration deadline, const std::function<grpc::Status(grpc::ClientContext*)>& attempt) {
+  const absl::Time give_up = clock_->Now() + options_.lost_patience;
+  while (true) {
+    grpc::ClientContext context;
+    if (deadline != absl::InfiniteDuration()) context.set_deadline(FromNow(deadline));
+    const absl::Status status = FromGrpcStatus(attempt(&context));
+    if (!absl::IsUnavailable(status) || clock_->Now() >= give_up) return status;
+    if (const absl::Status connected = Reconnect(); !connected.ok()) return connected;
+    // A coordinator that accepts connections and refuses calls is starting or stopping.
+    if (interrupt_->WaitFor(50)) return Interrupted();
+  }
+}
+
+}  // namespace plumbline::client

@@ -26,8 +26,9 @@ Dispatcher::Dispatcher(Clock* clock, IdSource* ids, Store* store, EventHub* hub,
       options_(std::move(options)),
       scheduler_(clock, options_.scheduler) {}
 
-Dispatcher::~Dispatcher() {
-  Stop();
+Dispatcher::~Dispatcher() { StopClock(); }
+
+void Dispatcher::StopClock() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;

@@ -52,14 +52,17 @@ class Dispatcher {
     std::function<void(absl::Duration)> on_attempt_done;
   };
 
-  // All must outlive it.
+  // `clock`, `ids` and `hub` must outlive it.
   Dispatcher(Clock* clock, IdSource* ids, Store* store, EventHub* hub, Options options);
-  ~Dispatcher();  // Stops.
+  // Stops. The store must have been destroyed before, since its last answers come here.
+  ~Dispatcher();
 
   // Takes over what the store holds and starts the clock. Once, before anything else.
   absl::Status Start();
   // Ends all long polls without a task; later ones end at once. Changes are still taken.
   void Stop();
+  // Stops the clock: no lease expires any more, and no call may come any more.
+  void StopClock();
 
   // The job's number. ALREADY_EXISTS (REQUEST_ID_REUSED) where the request id came with another
   // specification.

@@ -29,6 +29,13 @@ void EventHub::Notify(const std::vector<int64_t>& jobs) {
   tell(kAllJobs);
 }
 
+void EventHub::NotifyEverybody() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job, listeners] : listeners_) {
+    for (EventListener* const listener : listeners) listener->OnNews();
+  }
+}
+
 int64_t EventHub::listeners() const {
   absl::MutexLock lock(&mutex_);
   return count_;

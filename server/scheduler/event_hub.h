@@ -32,6 +32,8 @@ class EventHub {
   void Unsubscribe(int64_t job, EventListener* listener);
 
   void Notify(const std::vector<int64_t>& jobs);
+  // Makes every listener look, e.g. to find that the server is stopping.
+  void NotifyEverybody();
 
   // How many listen, for metrics.
   int64_t listeners() const;

@@ -1,0 +1,212 @@
+#include "server/coordinator.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/diagnostic_handlers.h"
+#include "common/http_server.h"
+#include "common/logging.h"
+#include "common/metrics.h"
+#include "common/status.h"
+#include "server/api/admin_service.h"
+#include "server/api/api.h"
+#include "server/api/artifact_service.h"
+#include "server/api/job_service.h"
+#include "server/api/store_service.h"
+#include "server/api/worker_service.h"
+#include "server/http/artifact_handler.h"
+#include "server/listen_address.h"
+
+namespace plumbline::server {
+namespace {
+
+// Enough that a slow disk is kept busy; they wait more than they compute.
+constexpr int kBlockingThreads = 8;
+// A peer that vanished without a word is noticed within a minute, so that what it held is freed.
+constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+constexpr int kLeastPingIntervalMs = 5'000;
+
+// Ports of `address` replaced by the one that was bound.
+std::string BoundAddress(const std::string& address, int port) {
+  if (absl::StartsWith(address, "unix:")) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
+}  // namespace
+
+class Coordinator::Impl {
+ public:
+  explicit Impl(CoordinatorOptions options)
+      : options_(std::move(options)), server_metrics_(&metrics_), pool_(kBlockingThreads) {}
+
+  ~Impl() {
+    Shutdown(absl::ZeroDuration());
+    if (dispatcher_ != nullptr) dispatcher_->StopClock();
+    // Its last answers still reach the dispatcher.
+    store_.reset();
+  }
+
+  absl::Status Start() {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOptions());
+    PLUMBLINE_RETURN_IF_ERROR(OpenStore());
+    Dispatcher::Options dispatcher;
+    dispatcher.scheduler = options_.scheduler;
+    dispatcher.on_attempt_done = [this](absl::Duration duration) {
+      server_metrics_.RecordAttempt(duration);
+    };
+    dispatcher_ = std::make_unique<Dispatcher>(options_.clock, options_.ids, store_.get(), &hub_,
+                                               std::move(dispatcher));
+    PLUMBLINE_RETURN_IF_ERROR(dispatcher_->Start());
+    api_ = {options_.clock, options_.ids, store_.get(), files_.get(),     dispatcher_.get(),
+            &hub_,          &pool_,       &server_metrics_, &stopping_};
+    PLUMBLINE_RETURN_IF_ERROR(StartHttp());
+    return StartGrpc();
+  }
+
+  void Shutdown(absl::Duration grace) {
+    if (std::exchange(shut_down_, true)) return;
+    stopping_ = true;
+    if (server_ != nullptr) {
+      server_->GetHealthCheckService()->SetServingStatus(kReadiness, false);
+      dispatcher_->Stop();
+      hub_.NotifyEverybody();
+      // gRPC goes by the machine's own clock.
+      server_->Shutdown(absl::ToChronoTime(SystemClock()->Now() + grace));
+      server_->Wait();
+    }
+    http_.Stop();
+  }
+
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  std::string http_address() const {
+    return options_.http.empty() ? "" : BoundAddress(options_.http, http_.port());
+  }
+
+ private:
+  static constexpr char kLiveness[] = "liveness";
+  static constexpr char kReadiness[] = "readiness";
+
+  absl::Status CheckOptions() const {
+    if (options_.data_dir.empty()) return FieldError("data-dir", "is not set", "a folder");
+    if (options_.listen.empty()) return FieldError("listen", "is not set", "an address");
+    for (const std::string& address : options_.listen) {
+      PLUMBLINE_RETURN_IF_ERROR(CheckListenAddress(address, "listen"));
+    }
+    return options_.http.empty() ? absl::OkStatus() : CheckListenAddress(options_.http, "http");
+  }
+
+  absl::Status OpenStore() {
+    StoreOptions store;
+    store.path = absl::StrCat(options_.data_dir, "/store");
+    store.clock = options_.clock;
+    store.on_write = [this](absl::Duration duration, int sets) {
+      server_metrics_.RecordStoreWrite(duration, sets);
+    };
+    PLUMBLINE_ASSIGN_OR_RETURN(store_, Store::Open(std::move(store)));
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store_->ArtifactNames());
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> uploads, store_->UploadNames());
+    PLUMBLINE_ASSIGN_OR_RETURN(files_, ArtifactFiles::Open(options_.data_dir, artifacts, uploads));
+    return absl::OkStatus();
+  }
+
+  absl::Status Ready() const {
+    if (stopping_) return absl::UnavailableError("the server is shutting down");
+    return store_->Health();
+  }
+
+  absl::Status StartHttp() {
+    if (options_.http.empty()) return absl::OkStatus();
+    // Before the common handlers, whose figures it brings up to date.
+    http_.Handle("GET", "/metrics", [this](const HttpRequest&) {
+      server_metrics_.SetScheduler(dispatcher_->Counts(), dispatcher_->Load(),
+                                   options_.clock->Now());
+      server_metrics_.SetWatchers(hub_.listeners());
+      HttpResponse response;
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      response.body = metrics_.Serialize();
+      return response;
+    });
+    AddDiagnosticHandlers(&metrics_, [this] { return Ready(); }, &http_);
+    AddArtifactHandler(options_.clock, store_.get(), files_.get(), &http_);
+    return http_.Start(options_.http);
+  }
+
+  absl::Status StartGrpc() {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    for (auto* const make : {&NewJobService, &NewArtifactService, &NewAdminService,
+                             &NewWorkerService, &NewStoreService}) {
+      services_.push_back((*make)(api_));
+    }
+    grpc::ServerBuilder builder;
+    // Reflection is the one synchronous service; it needs no more than this.
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+    // Two servers must not share a port unnoticed.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kLeastPingIntervalMs);
+    std::vector<int> ports(options_.listen.size(), 0);
+    for (size_t i = 0; i < ports.size(); ++i) {
+      builder.AddListeningPort(options_.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    }
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    server_ = builder.BuildAndStart();
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (server_ == nullptr || ports[i] == 0) {
+        return absl::UnavailableError(absl::StrCat(
+            "cannot listen on ", options_.listen[i], ": is another server running there?"));
+      }
+      addresses_.push_back(BoundAddress(options_.listen[i], ports[i]));
+    }
+    for (const char* const name : {kLiveness, kReadiness}) {
+      server_->GetHealthCheckService()->SetServingStatus(name, true);
+    }
+    return absl::OkStatus();
+  }
+
+  const CoordinatorOptions options_;
+  std::atomic<bool> stopping_{false};
+  bool shut_down_ = false;
+
+  // In the order in which each needs those before it.
+  Metrics metrics_;
+  ServerMetrics server_metrics_;
+  EventHub hub_;
+  BlockingPool pool_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<ArtifactFiles> files_;
+  Api api_;
+  HttpServer http_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::string> addresses_;
+};
+
+Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Coordinator::~Coordinator() = default;
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(CoordinatorOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  PLUMBLINE_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
+}
+
+void Coordinator::Shutdown(absl::Duration grace) { impl_->Shutdown(grace); }
+const std::vector<std::string>& Coordinator::addresses() const { return impl_->addresses(); }
+std::string Coordinator::http_address() const { return impl_->http_address(); }
+
+}  // namespace plumbline::server

@@ -1,0 +1,60 @@
+#ifndef PLUMBLINE_SERVER_COORDINATOR_H_
+#define PLUMBLINE_SERVER_COORDINATOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/random_id.h"
+#include "server/scheduler/scheduler.h"
+
+namespace plumbline::server {
+
+struct CoordinatorOptions {
+  // Where gRPC is served, one or more of "HOST:PORT" (port 0: a free one) and "unix:PATH". Only
+  // this machine's own addresses.
+  std::vector<std::string> listen = {"127.0.0.1:7433"};
+  // Where HTTP is served: "HOST:PORT", or "" for nowhere.
+  std::string http = "127.0.0.1:7434";
+  // What outlives the process. Made if it is not there; one coordinator at a time.
+  std::string data_dir;
+  SchedulerOptions scheduler;
+  // Both must outlive the coordinator.
+  Clock* clock = SystemClock();
+  IdSource* ids = RandomIds();
+};
+
+// The whole coordinator: `plumbline-server` is this and a main, and the command line's embedded
+// mode links it. Methods are called from one thread.
+class Coordinator {
+ public:
+  // Opens the store, goes on where it was left, and serves. FAILED_PRECONDITION with reason
+  // STORE_IN_USE where another process has the data folder; UNAVAILABLE where an address cannot be
+  // listened on.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Start(CoordinatorOptions options);
+
+  ~Coordinator();  // Shuts down without grace.
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // Not ready any more; ends long polls and watch streams, lets other calls end within `grace`, and
+  // makes everything durable. Once.
+  void Shutdown(absl::Duration grace);
+
+  // As listened on, ports resolved, in the order of the options.
+  const std::vector<std::string>& addresses() const;
+  std::string http_address() const;  // "" where HTTP is not served.
+
+ private:
+  class Impl;
+  explicit Coordinator(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_COORDINATOR_H_

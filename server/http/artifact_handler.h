@@ -1,0 +1,19 @@
+#ifndef PLUMBLINE_SERVER_HTTP_ARTIFACT_HANDLER_H_
+#define PLUMBLINE_SERVER_HTTP_ARTIFACT_HANDLER_H_
+
+#include "common/clock.h"
+#include "common/http_server.h"
+#include "server/store/artifact_files.h"
+#include "server/store/store.h"
+
+namespace plumbline::server {
+
+// Adds GET /artifacts/{artifact}?ticket=... with a single-part Range (RFC 9110, 14). An answer has
+// at most 16 MiB: a longer range is answered with its beginning, and a longer file without a range
+// with its beginning as 206, which players and curl -C go on from. All must outlive the server.
+void AddArtifactHandler(Clock* clock, const Store* store, const ArtifactFiles* files,
+                        HttpServer* server);
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_HTTP_ARTIFACT_HANDLER_H_

@@ -1,0 +1,51 @@
+#include "server/listen_address.h"
+
+#include <arpa/inet.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/status.h"
+
+namespace plumbline::server {
+namespace {
+
+constexpr absl::string_view kForm = "127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH";
+// Of struct sockaddr_un.
+constexpr size_t kMaxSocketPathBytes = 107;
+
+bool IsLoopback(const std::string& host) {
+  in_addr v4;
+  in6_addr v6;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
+}
+
+}  // namespace
+
+absl::Status CheckListenAddress(absl::string_view address, absl::string_view field) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) {
+    if (!path.empty() && path.size() <= kMaxSocketPathBytes) return absl::OkStatus();
+    return FieldError(field, absl::StrCat(Quoted(address), " has no path, or too long a one"),
+                      absl::StrCat("unix:PATH, PATH of at most ", kMaxSocketPathBytes, " bytes"));
+  }
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
+      port < 0 || port > 65535) {
+    return FieldError(field, absl::StrCat(Quoted(address), " is no address"), kForm);
+  }
+  absl::string_view host = address.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  if (IsLoopback(std::string(host))) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(field, ": ", Quoted(address), " can be reached from other machines, and this "
+                   "server has neither TLS nor authentication; accepted: ", kForm));
+}
+
+}  // namespace plumbline::server

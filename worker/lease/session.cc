@@ -87,7 +87,7 @@ bool Session::Register() {
   if (response.ok()) {
     Log(LogLevel::kInfo, "registered", {{"worker", response->worker()}});
     registration_ = *response;
-    registered_ = true;
+    SetRegistered(true);
     last_error_ = absl::OkStatus();
     return true;
   }
@@ -100,6 +100,11 @@ bool Session::Register() {
     refusal_ = response.status();
   }
   return false;
+}
+
+void Session::SetRegistered(bool registered) {
+  registered_ = registered;
+  if (options_.on_registered) options_.on_registered(registered);
 }
 
 bool Session::SendHeartbeat() {
@@ -135,7 +140,7 @@ bool Session::SendHeartbeat() {
         {{"error", response.status().ToString()}});
   }
   last_error_ = response.status();
-  if (MustRegister(response.status())) registered_ = false;
+  if (MustRegister(response.status())) SetRegistered(false);
   return false;
 }
 
@@ -243,7 +248,7 @@ absl::StatusOr<std::shared_ptr<HeldTask>> Session::Acquire() {
       // in a tight loop.
       if (clock_->Now() - asked >= kAcquireWait / 2) wait = absl::ZeroDuration();
     } else if (MustRegister(response.status())) {
-      registered_ = false;
+      SetRegistered(false);
       wake_ = true;
     }
     mutex_.Unlock();
@@ -269,7 +274,7 @@ void Session::SignOff() {
   {
     absl::MutexLock lock(&mutex_);
     if (!registered_) return;
-    registered_ = false;
+    SetRegistered(false);
     request.set_worker(registration_.worker());
   }
   request.set_incarnation(options_.registration.incarnation());

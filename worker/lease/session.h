@@ -26,6 +26,9 @@ struct SessionOptions {
   v1::RegisterWorkerRequest registration;
   // Asked at every heartbeat, on the session's thread.
   std::function<v1::DeviceUsage()> usage;
+  // Told whether the coordinator knows the worker, whenever that changes. Must not block or call
+  // the session. May be empty.
+  std::function<void(bool registered)> on_registered;
   // How long a task that runs when the worker is to end may go on before it is handed back.
   absl::Duration grace = absl::Seconds(20);
   // How long handing it back may then take before it is left to its lease's end.
@@ -75,6 +78,7 @@ class Session {
   bool Register();
   bool SendHeartbeat();
   void Apply(const v1::HeartbeatResponse& response, HeldTask* held);
+  void SetRegistered(bool registered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartDraining(v1::ReleaseReason reason, absl::Duration grace)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Stops the held task when its time is over. Returns when to look again.

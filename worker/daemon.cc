@@ -1,0 +1,199 @@
+#include "worker/daemon.h"
+
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/hash/hash.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/diagnostic_handlers.h"
+#include "common/http_server.h"
+#include "common/logging.h"
+#include "common/metrics.h"
+#include "common/random_id.h"
+#include "common/status.h"
+#include "kernels/builtin.h"
+#include "worker/artifacts/input_files.h"
+#include "worker/health_server.h"
+#include "worker/jobs/dispatch.h"
+#include "worker/lease/grpc_coordinator.h"
+#include "worker/lease/session.h"
+#include "worker/state_directory.h"
+#include "worker/task_runner.h"
+#include "worker/worker_metrics.h"
+
+namespace plumbline::worker {
+namespace {
+
+// The folders as ResolveUnderRoots wants them: absolute. INVALID_ARGUMENT for one that is not
+// there.
+absl::StatusOr<std::vector<std::string>> AbsoluteRoots(const std::vector<std::string>& roots) {
+  std::vector<std::string> result;
+  for (const std::string& root : roots) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(root, error);
+    if (error || !std::filesystem::is_directory(path, error)) {
+      return FieldError("checkpoint-root", absl::StrCat(Quoted(root), " is no folder"),
+                        "an existing folder");
+    }
+    result.push_back(path.string());
+  }
+  return result;
+}
+
+class RunningWorker final : public Worker {
+ public:
+  RunningWorker(WorkerOptions options, std::unique_ptr<StateDirectory> state, WorkerDevice device)
+      : options_(std::move(options)),
+        state_(std::move(state)),
+        device_(std::move(device)),
+        registry_(MakeBuiltinRegistry()),
+        checkpoints_(options_.checkpoint_roots),
+        worker_metrics_(&metrics_),
+        incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
+        coordinator_(MakeGrpcCoordinator(options_.server)),
+        input_files_(coordinator_.get(), options_.clock,
+                     {options_.checkpoint_roots, state_->cache_folder()}) {
+    worker_metrics_.SetDeviceMemory(device_.device->MemoryBytes(), 0);
+  }
+
+  ~RunningWorker() override {
+    if (!thread_.joinable()) return;
+    RequestStop();
+    thread_.join();
+  }
+
+  absl::Status Begin() {
+    if (!options_.grpc_address.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.grpc_address));
+    }
+    StartSession();
+    AddDiagnosticHandlers(
+        &metrics_, [this] { return session_->registered(); }, &http_);
+    if (!options_.metrics_address.empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(http_.Start(options_.metrics_address));
+    }
+    thread_ = std::thread([this] { Run(); });
+    return absl::OkStatus();
+  }
+
+  void RequestDrain() override { session_->Drain(options_.grace); }
+  void RequestStop() override { session_->Drain(absl::ZeroDuration()); }
+
+  absl::Status Wait() override {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&ended_));
+    return end_status_;
+  }
+
+  absl::Status AwaitRegistration() override { return session_->AwaitRegistration(); }
+  std::string name() const override { return session_->worker_name(); }
+  int metrics_port() const override { return http_.port(); }
+  int grpc_port() const override { return health_ == nullptr ? 0 : health_->port(); }
+
+ private:
+  // Different workers wait for different times before they try again.
+  uint64_t Seed() const { return absl::HashOf(incarnation_); }
+
+  void StartSession() {
+    SessionOptions session;
+    session.registration.set_worker_id(state_->worker_id());
+    session.registration.set_incarnation(incarnation_);
+    *session.registration.mutable_capabilities() =
+        DescribeWorker(device_, registry_, options_.kernel_identity);
+    session.registration.mutable_labels()->insert(options_.labels.begin(), options_.labels.end());
+    session.registration.mutable_attempt_labels()->insert(options_.attempt_labels.begin(),
+                                                          options_.attempt_labels.end());
+    session.on_registered = [this](bool registered) {
+      if (health_ != nullptr) health_->SetReady(registered);
+    };
+    session.usage = [] {
+      v1::DeviceUsage usage;
+      usage.set_memory_bytes(ProcessMemoryBytes());
+      return usage;
+    };
+    session.grace = options_.grace;
+    session.backoff_seed = Seed();
+    session_ = std::make_unique<Session>(coordinator_.get(), options_.clock, std::move(session));
+  }
+
+  TaskRunnerOptions RunnerOptions() {
+    TaskRunnerOptions runner;
+    runner.coordinator = coordinator_.get();
+    runner.clock = options_.clock;
+    runner.device = device_.device.get();
+    runner.threads = device_.threads;
+    runner.registry = &registry_;
+    runner.kernel_identity = &options_.kernel_identity;
+    runner.libraries = NumericalLibraries();
+    runner.checkpoints = &checkpoints_;
+    runner.input_files = &input_files_;
+    runner.state = state_.get();
+    runner.metrics = &worker_metrics_;
+    runner.release_reason = [this] { return session_->release_reason(); };
+    runner.backoff_seed = Seed();
+    return runner;
+  }
+
+  void Run() {
+    TaskRunner runner(RunnerOptions(), jobs::RunJob);
+    absl::Status status;
+    while (true) {
+      const absl::StatusOr<std::shared_ptr<HeldTask>> task = session_->Acquire();
+      if (!task.ok()) status = task.status();
+      if (!task.ok() || *task == nullptr) break;
+      runner.Run(task->get());
+      session_->Finish();
+    }
+    session_->SignOff();
+    absl::MutexLock lock(&mutex_);
+    end_status_ = status;
+    ended_ = true;
+  }
+
+  const WorkerOptions options_;
+  const std::unique_ptr<StateDirectory> state_;
+  const WorkerDevice device_;
+  const Registry registry_;
+  jobs::CheckpointCache checkpoints_;  // Of thread_.
+  Metrics metrics_;
+  WorkerMetrics worker_metrics_;
+  const std::string incarnation_;
+  const std::unique_ptr<Coordinator> coordinator_;
+  InputFiles input_files_;  // Of thread_.
+  std::unique_ptr<HealthServer> health_;
+  std::unique_ptr<Session> session_;
+  HttpServer http_;
+
+  absl::Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
+  if (options.server.empty()) {
+    return FieldError("server", "is not set", "HOST:PORT, unix:PATH");
+  }
+  if (options.state_directory.empty()) {
+    return FieldError("state-dir", "is not set", "a folder that this worker may write to");
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(options.checkpoint_roots, AbsoluteRoots(options.checkpoint_roots));
+  PLUMBLINE_ASSIGN_OR_RETURN(WorkerDevice device, MakeWorkerDevice(options.device));
+  PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateDirectory> state,
+                             StateDirectory::Open(options.state_directory, RandomIds()));
+  auto worker =
+      std::make_unique<RunningWorker>(std::move(options), std::move(state), std::move(device));
+  PLUMBLINE_RETURN_IF_ERROR(worker->Begin());
+  return worker;
+}
+
+}  // namespace plumbline::worker

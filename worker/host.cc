@@ -1,0 +1,116 @@
+#include "worker/host.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "common/version.h"
+#include "kernels/provider/cpu/blas.h"
+
+namespace plumbline::worker {
+namespace {
+
+constexpr size_t kMaxSystemFileBytes = 4 << 20;
+constexpr int kMaxThreads = 1024;
+
+// Memory that this process may use, bytes: the machine's, or its container's if that is less.
+int64_t HostMemoryBytes() {
+  const int64_t machine_bytes =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const absl::StatusOr<std::string> limit = ReadFile("/sys/fs/cgroup/memory.max", 64);
+  int64_t container_bytes;
+  // "max" where there is no limit.
+  if (!limit.ok() || !absl::SimpleAtoi(*limit, &container_bytes)) return machine_bytes;
+  return std::min(machine_bytes, container_bytes);
+}
+
+std::string ProcessorName() {
+  const absl::StatusOr<std::string> text = ReadFile("/proc/cpuinfo", kMaxSystemFileBytes);
+  if (text.ok()) {
+    for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+      if (!absl::StartsWith(line, "model name")) continue;
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(line, absl::MaxSplits(':', 1));
+      return std::string(absl::StripAsciiWhitespace(parts.second));
+    }
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
+  if (options.device != "cpu") {
+    return FieldError("device", absl::StrCat(Quoted(options.device), " is not in this build"),
+                      "cpu");
+  }
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return FieldError("threads", absl::StrCat("is ", options.threads),
+                      absl::StrCat("1 to ", kMaxThreads));
+  }
+  if (options.memory_bytes < 0) {
+    return FieldError("memory", absl::StrCat("is ", options.memory_bytes), "1 or more bytes");
+  }
+  WorkerDevice result;
+  result.threads =
+      options.threads > 0
+          ? options.threads
+          : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+  const int64_t memory_bytes =
+      options.memory_bytes > 0 ? options.memory_bytes : HostMemoryBytes() / 5 * 4;
+  PLUMBLINE_ASSIGN_OR_RETURN(result.device, MakeCpuDevice(result.threads, memory_bytes));
+  return result;
+}
+
+std::map<std::string, std::string> NumericalLibraries() {
+  const provider::BlasIdentity blas = provider::GetBlasIdentity();
+  return {
+      {"openblas", absl::StrCat(absl::StripPrefix(blas.version, "OpenBLAS "), " ", blas.core_type,
+                                ", ", blas.threads, blas.threads == 1 ? " thread" : " threads")}};
+}
+
+v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry& registry,
+                                      const KernelIdentity& kernel_identity) {
+  v1::WorkerCapabilities capabilities;
+  v1::Device& described = *capabilities.mutable_device();
+  described.set_kind(v1::DEVICE_KIND_CPU);
+  described.set_product(ProcessorName());
+  described.set_memory_bytes(device.device->MemoryBytes());
+  described.set_threads(device.threads);
+  described.set_device_class(device.device->DeviceClass());
+  v1::KernelIdentity& identity = *capabilities.mutable_kernel_identity();
+  identity.set_sha256(kernel_identity.sha256);
+  identity.set_compiler(kernel_identity.compiler);
+  identity.set_flags(kernel_identity.flags);
+  identity.set_architecture(kernel_identity.architecture);
+  for (auto& [name, version] : NumericalLibraries()) {
+    (*capabilities.mutable_libraries())[name] = version;
+  }
+  for (const std::string& implementation : registry.Implementations(device.device->kind())) {
+    capabilities.add_implementations(implementation);
+  }
+  capabilities.set_version(kVersion);
+  return capabilities;
+}
+
+int64_t ProcessMemoryBytes() {
+  // Pages: total, then resident.
+  const absl::StatusOr<std::string> text = ReadFile("/proc/self/statm", 256);
+  if (!text.ok()) return 0;
+  const std::vector<absl::string_view> fields = absl::StrSplit(*text, ' ');
+  int64_t pages;
+  if (fields.size() < 2 || !absl::SimpleAtoi(fields[1], &pages)) return 0;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace plumbline::worker

@@ -1,0 +1,45 @@
+// What the worker needs to know of the machine it runs on.
+#ifndef PLUMBLINE_WORKER_HOST_H_
+#define PLUMBLINE_WORKER_HOST_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+#include "kernels/identity/kernel_identity.h"
+#include "kernels/registry.h"
+#include "proto/plumbline/v1/worker.pb.h"
+
+namespace plumbline::worker {
+
+struct DeviceOptions {
+  std::string device = "cpu";  // "cpu", or "cuda:N" where the program was built with CUDA.
+  int threads = 0;             // Of the CPU. 0: one for each processor this process may use.
+  // What tasks may use. 0: four fifths of the machine's memory, or of what its container may use.
+  int64_t memory_bytes = 0;
+};
+
+struct WorkerDevice {
+  std::unique_ptr<Device> device;
+  int threads = 0;
+};
+
+// INVALID_ARGUMENT, naming the flag, for a device that there is not, or sizes that make no sense.
+absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options);
+
+// Run-time libraries that take part in numerical identities, by name.
+std::map<std::string, std::string> NumericalLibraries();
+
+// What the worker says of itself when it registers.
+v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry& registry,
+                                      const KernelIdentity& kernel_identity);
+
+// Memory of this process that is in use now, bytes.
+int64_t ProcessMemoryBytes();
+
+}  // namespace plumbline::worker
+
+#endif  // PLUMBLINE_WORKER_HOST_H_

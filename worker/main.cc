@@ -1,0 +1,199 @@
+// plumbline-worker: does the tasks of a coordinator on this machine's device.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/status.h"
+#include "common/version.h"
+#include "kernels/identity/embedded.h"
+#include "worker/byte_size.h"
+#include "worker/daemon.h"
+
+namespace plumbline::worker {
+namespace {
+
+constexpr int kBadUse = 2;
+constexpr int kFailed = 3;
+
+struct Flags {
+  WorkerOptions worker;
+  std::vector<std::string> labels;
+  std::string memory;
+  std::string log_format = "text";
+  std::string ready_file;
+  double grace_seconds = 20;
+};
+
+void AddFlags(CLI::App* app, Flags* flags) {
+  WorkerOptions& worker = flags->worker;
+  app->set_version_flag("--version", absl::StrCat("plumbline-worker ", kVersion));
+  app->add_option("--server", worker.server, "the coordinator: HOST:PORT or unix:PATH")
+      ->envname("PLUMBLINE_SERVER")
+      ->required();
+  app->add_option("--checkpoint-root", worker.checkpoint_roots,
+                  "folder that checkpoints and worker: files lie in; may be given several times")
+      ->type_name("DIR");
+  app->add_option("--state-dir", worker.state_directory,
+                  "folder of this worker alone: its id and fetched files")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app->add_option("--device", worker.device.device, "cpu, or cuda:N in a build with CUDA")
+      ->capture_default_str();
+  app->add_option("--threads", worker.device.threads,
+                  "threads of the CPU (default: one for each processor)")
+      ->type_name("N");
+  app->add_option("--memory", flags->memory,
+                  "memory that tasks may use, e.g. 16GiB (default: four fifths of the machine's)")
+      ->type_name("BYTES");
+  app->add_option("--label", flags->labels, "KEY=VALUE, for placement; may be given several times");
+  app->add_option("--metrics", worker.metrics_address,
+                  "where /metrics, /healthz and /readyz are served: HOST:PORT")
+      ->capture_default_str();
+  app->add_option("--grpc", worker.grpc_address,
+                  "where gRPC health and reflection are served: HOST:PORT")
+      ->capture_default_str();
+  app->add_option("--grace", flags->grace_seconds,
+                  "seconds that a task may still run after SIGTERM before it is handed back")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app->add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
+  app->add_option("--ready-file", flags->ready_file,
+                  "written once the worker is registered: JSON with its name and addresses")
+      ->type_name("FILE");
+}
+
+// A folder that is the user's own, unless a flag names another.
+std::string DefaultStateDirectory() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state != 0) {
+    return absl::StrCat(state, "/plumbline/worker");
+  }
+  const char* home = std::getenv("HOME");
+  return absl::StrCat(home == nullptr ? "." : home, "/.local/state/plumbline/worker");
+}
+
+// What the cluster says about this process, for its attempts.
+std::map<std::string, std::string> AttemptLabels() {
+  std::map<std::string, std::string> labels;
+  for (const auto& [variable, label] : {std::pair("SLURM_JOB_ID", "slurm_job_id"),
+                                        std::pair("SLURM_RESTART_COUNT", "slurm_restart_count")}) {
+    if (const char* value = std::getenv(variable); value != nullptr) labels[label] = value;
+  }
+  return labels;
+}
+
+absl::Status Finish(Flags* flags) {
+  for (const std::string& label : flags->labels) {
+    const std::vector<std::string> parts = absl::StrSplit(label, absl::MaxSplits('=', 1));
+    if (parts.size() != 2 || parts[0].empty()) {
+      return FieldError("label", absl::StrCat("is ", Quoted(label)), "KEY=VALUE");
+    }
+    flags->worker.labels[parts[0]] = parts[1];
+  }
+  if (!flags->memory.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(flags->worker.device.memory_bytes,
+                               ParseByteSize(flags->memory, "memory"));
+  }
+  flags->worker.grace = absl::Seconds(flags->grace_seconds);
+  flags->worker.attempt_labels = AttemptLabels();
+  flags->worker.kernel_identity = EmbeddedKernelIdentity();
+  LogOptions log;
+  PLUMBLINE_ASSIGN_OR_RETURN(log.format, ParseLogFormat(flags->log_format));
+  ConfigureLogging(log);
+  return absl::OkStatus();
+}
+
+// Drains the worker on SIGTERM or SIGINT, stops it at once on the second. The signals must be
+// blocked in every thread.
+class SignalThread {
+ public:
+  SignalThread(const sigset_t& signals, Worker* worker)
+      : thread_([this, signals, worker] {
+          for (bool first = true;; first = false) {
+            int signal = 0;
+            sigwait(&signals, &signal);
+            if (ending_) return;
+            Log(LogLevel::kInfo, first ? "draining" : "stopping", {{"signal", signal}});
+            first ? worker->RequestDrain() : worker->RequestStop();
+          }
+        }) {}
+
+  ~SignalThread() {
+    ending_ = true;
+    pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+absl::Status WriteReadyFile(const std::string& path, const Worker& worker) {
+  return WriteFileAtomically(
+      path, absl::StrCat("{\"worker\": \"", worker.name(),
+                         "\", \"metrics_port\": ", worker.metrics_port(),
+                         ", \"grpc_port\": ", worker.grpc_port(), ", \"pid\": ", getpid(), "}\n"));
+}
+
+absl::Status RunWorker(const Flags& flags, const sigset_t& signals) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start(flags.worker));
+  Log(LogLevel::kInfo, "started",
+      {{"version", kVersion},
+       {"server", flags.worker.server},
+       {"metrics_port", worker->metrics_port()},
+       {"grpc_port", worker->grpc_port()},
+       {"kernel_identity", flags.worker.kernel_identity.sha256}});
+  const SignalThread signal_thread(signals, worker.get());
+  PLUMBLINE_RETURN_IF_ERROR(worker->AwaitRegistration());
+  // It may have been told to end before it ever was registered.
+  if (!flags.ready_file.empty() && !worker->name().empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(WriteReadyFile(flags.ready_file, *worker));
+  }
+  return worker->Wait();
+}
+
+int Main(int argc, char** argv) {
+  // Before any thread begins, so that all inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  Flags flags;
+  flags.worker.state_directory = DefaultStateDirectory();
+  flags.worker.metrics_address = "127.0.0.1:0";
+  flags.worker.grpc_address = "127.0.0.1:0";
+  CLI::App app("Does the tasks of a Plumbline coordinator on this machine.", "plumbline-worker");
+  AddFlags(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUse;
+  }
+  absl::Status status = Finish(&flags);
+  if (status.ok()) status = RunWorker(flags, signals);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "plumbline-worker: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? kBadUse : kFailed;
+}
+
+}  // namespace
+}  // namespace plumbline::worker
+
+int main(int argc, char** argv) { return plumbline::worker::Main(argc, argv); }

@@ -17,8 +17,6 @@
 #include "worker/drift/rule_freeze.h"
 #include "worker/drift/rule_test_data.h"
 #include "worker/drift/trace_check.h"
-#include "worker/h3/inventory.h"
-#include "worker/h3/transformer_graph.h"
 
 namespace plumbline::drift {
 namespace {
@@ -29,43 +27,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-v1::TensorComparison Error(const TensorError& error) {
-  v1::TensorComparison comparison;
-  comparison.set_relative_l2(error.relative_l2);
-  comparison.set_max_abs(error.max_abs);
-  comparison.set_norm(1);
-  comparison.set_reference_norm(1);
-  return comparison;
-}
-
 class JudgeTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::vector<ProviderErrors> providers = PyTorchProviders();
-    ASSERT_EQ(providers.size(), 5u);
-    auto rule = FreezeRule(providers, TestBinds());
+    auto rule = FreezeRule(PyTorchProviders(), TestBinds());
     ASSERT_TRUE(rule.ok()) << rule.status();
     rule_ = *std::move(rule);
-    for (const v1::RuleProvider& provider : rule_.providers()) *report_.add_providers() = provider;
-    report_.set_blocks(50);
-    const h3::TransformerConfig config = h3::ReleasedConfig();
-    int order = 0;
-    for (const h3::InventoryTensor& entry :
-         h3::MakeInventory(config, h3::BuildTransformerGraph(config), {925, 291, 560, 74, 3})) {
-      v1::FullModelTensor& tensor = *report_.add_tensors();
-      tensor.set_name(entry.name);
-      tensor.set_order(order++);
-      for (const ProviderErrors& provider : providers) {
-        *tensor.add_provider_errors() = Error(provider.errors.at(entry.name));
-      }
-      // The candidate errs as the default provider does.
-      *tensor.mutable_candidate_error() = tensor.provider_errors(0);
-      tensor.mutable_candidate_drift()->set_bitwise_equal(true);
-    }
-    v1::ImplementationTrace::Group& group = *report_.mutable_trace()->add_groups();
-    group.set_requested("candidate");
-    group.set_actual("candidate/gate_up_swiglu");
-    group.add_nodes("block.*/ffn_gate_up");
+    report_ = PyTorchReport(rule_);
+    ASSERT_EQ(report_.tensors_size(), 764);
   }
 
   v1::FullModelTensor& Tensor(const std::string& name) {

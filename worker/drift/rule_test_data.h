@@ -18,6 +18,10 @@ std::vector<ProviderErrors> PyTorchProviders();
 // Of the run they came from, as far as a test needs it.
 v1::Rule::Binds TestBinds();
 
+// What those runs would be reported as, in execution order, with a candidate that errs as
+// "provider/default" does and ran as requested. Not judged. `providers` are those of the rule.
+v1::FullModelReport PyTorchReport(const v1::Rule& rule);
+
 // The names of the tensors of `rule`.
 std::vector<std::string> NamesOf(const v1::Rule& rule);
 

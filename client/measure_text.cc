@@ -69,12 +69,12 @@ std::string CountText(int64_t value) {
 }
 
 std::string BytesText(int64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes) / 1024;
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes) / 1000;
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
+  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
     ++unit;
   }
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);

@@ -20,7 +20,7 @@ std::string MeasureText(double value);
 std::string RatioText(double value);
 // "1,234,567".
 std::string CountText(int64_t value);
-// "512 B", "1.5 KiB", "3.2 GiB".
+// "512 B", "1.5 kB", "3.2 GB".
 std::string BytesText(int64_t bytes);
 // "1.23 ms", "4.56 s".
 std::string MillisecondsText(double milliseconds);

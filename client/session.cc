@@ -14,6 +14,10 @@ namespace {
 // How long one look for a connection lasts, so that Ctrl-C is heeded in between.
 constexpr absl::Duration kConnectionSlice = absl::Milliseconds(200);
 
+// Before a lost connection is looked for.
+constexpr int kShortestPauseMs = 20;
+constexpr int kLongestPauseMs = 2000;
+
 absl::Status Interrupted() { return absl::CancelledError("interrupted"); }
 
 // gRPC measures deadlines by the machine's clock whatever our own is.
@@ -33,9 +37,18 @@ Session::Session(std::unique_ptr<Connector> connector, Clock* clock, Interrupt* 
 absl::Status Session::Connect() { return ConnectWithin(options_.first_patience); }
 
 absl::Status Session::Reconnect() {
-  if (options_.on_lost) {
-    options_.on_lost(absl::StrCat("lost ", connector_->Description(), "; connecting again"));
+  if (losses_ == 0) {
+    lost_since_ = clock_->Now();
+    if (options_.on_lost) {
+      options_.on_lost(absl::StrCat("lost ", connector_->Description(), "; connecting again"));
+    }
+  } else if (clock_->Now() - lost_since_ >= options_.lost_patience) {
+    return absl::UnavailableError(absl::StrCat(connector_->Description(), " has not come back"));
   }
+  // A coordinator that accepts connections and refuses calls is starting or stopping.
+  const int pause_ms = std::min(kLongestPauseMs, kShortestPauseMs << std::min(losses_, 10));
+  ++losses_;
+  if (interrupt_->WaitFor(pause_ms)) return Interrupted();
   return ConnectWithin(options_.lost_patience);
 }
 
@@ -81,15 +94,20 @@ absl::Status Session::RetryStream(
 
 absl::Status Session::RetryWithin(
     absl::Duration deadline, const std::function<grpc::Status(grpc::ClientContext*)>& attempt) {
-  const absl::Time give_up = clock_->Now() + options_.lost_patience;
   while (true) {
     grpc::ClientContext context;
     if (deadline != absl::InfiniteDuration()) context.set_deadline(FromNow(deadline));
-    const absl::Status status = FromGrpcStatus(attempt(&context));
-    if (!absl::IsUnavailable(status) || clock_->Now() >= give_up) return status;
+    absl::Status status;
+    {
+      const Interrupt::Reaction reaction(interrupt_, [&context] { context.TryCancel(); });
+      status = FromGrpcStatus(attempt(&context));
+    }
+    if (interrupt_->IsRaised()) return Interrupted();
+    if (!absl::IsUnavailable(status)) {
+      NoteAnswer();
+      return status;
+    }
     if (const absl::Status connected = Reconnect(); !connected.ok()) return connected;
-    // A coordinator that accepts connections and refuses calls is starting or stopping.
-    if (interrupt_->WaitFor(50)) return Interrupted();
   }
 }
 

@@ -39,8 +39,10 @@ class Session {
 
   // UNAVAILABLE where no coordinator answers in time, CANCELLED when interrupted.
   absl::Status Connect();
-  // The same after a call ended UNAVAILABLE.
+  // The same after a call ended UNAVAILABLE; waits a little longer each time until NoteAnswer.
   absl::Status Reconnect();
+  // The coordinator answered: what comes next is a new loss.
+  void NoteAnswer() { losses_ = 0; }
 
   // A unary call, made again over a new connection as long as it ends UNAVAILABLE: every method of
   // the API may be repeated (CreateJob carries a request_id).
@@ -84,6 +86,8 @@ class Session {
   Clock* const clock_;
   Interrupt* const interrupt_;
   const SessionOptions options_;
+  int losses_ = 0;  // In a row, without an answer between them.
+  absl::Time lost_since_ = absl::InfinitePast();
   std::unique_ptr<v1::JobService::StubInterface> jobs_;
   std::unique_ptr<v1::ArtifactService::StubInterface> artifacts_;
   std::unique_ptr<v1::AdminService::StubInterface> admin_;

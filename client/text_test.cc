@@ -191,7 +191,7 @@ TEST(MeasureTextTest, Figures) {
   EXPECT_EQ(CountText(1234567), "1,234,567");
   EXPECT_EQ(CountText(-1234), "-1,234");
   EXPECT_EQ(CountText(999), "999");
-  EXPECT_EQ(BytesText(1536), "1.5 KiB");
+  EXPECT_EQ(BytesText(1536), "1.5 kB");
   EXPECT_EQ(JobKindText(v1::JOB_KIND_BLOCK_REPLAY), "block-replay");
   EXPECT_EQ(JobName("7"), "jobs/7");
   EXPECT_EQ(JobName("jobs/7"), "jobs/7");

@@ -68,6 +68,7 @@ class Watcher {
           absl::StrCat(job_, ": event ", event.sequence(), " came where ", expected, " was due"));
     }
     result_.last_sequence = event.sequence();
+    session_->NoteAnswer();
     if (event.has_job_state()) running_ = event.job_state().state() == v1::JOB_STATE_RUNNING;
     on_event_(event);
     return absl::OkStatus();

@@ -1,0 +1,110 @@
+#include "client/embedded/embedded_service.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/status.h"
+#include "kernels/identity/embedded.h"
+#include "server/coordinator.h"
+#include "worker/daemon.h"
+
+namespace plumbline::client {
+namespace {
+
+// The log begins anew beyond this; one older log is kept.
+constexpr off_t kMaxLogBytes = 4 << 20;
+// For calls of other commands, which find the next coordinator themselves.
+constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
+
+// Where this process's log goes while it lives.
+class LogFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<LogFile>> Open(const std::string& path) {
+    struct stat info = {};
+    if (stat(path.c_str(), &info) == 0 && info.st_size > kMaxLogBytes) {
+      std::rename(path.c_str(), (path + ".old").c_str());
+    }
+    std::FILE* const file = std::fopen(path.c_str(), "ae");
+    if (file == nullptr) return FileError(path, "cannot open", errno);
+    return std::unique_ptr<LogFile>(new LogFile(file));
+  }
+
+  ~LogFile() {
+    LogOptions options;
+    options.level = LogLevel::kError;
+    ConfigureLogging(options);
+    std::fclose(file_);
+  }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+ private:
+  explicit LogFile(std::FILE* file) : file_(file) {
+    LogOptions options;
+    options.file = file;
+    ConfigureLogging(options);
+  }
+
+  std::FILE* const file_;
+};
+
+}  // namespace
+
+// Members end from the last to the first.
+class EmbeddedService::Impl {
+ public:
+  absl::Status Start(const StateFolder& folder, bool with_worker) {
+    PLUMBLINE_ASSIGN_OR_RETURN(log_, LogFile::Open(folder.log_path()));
+    server::CoordinatorOptions coordinator;
+    coordinator.listen = {folder.socket_address()};
+    coordinator.http = "";
+    coordinator.data_dir = folder.server_folder();
+    PLUMBLINE_ASSIGN_OR_RETURN(coordinator_, server::Coordinator::Start(std::move(coordinator)));
+    if (!with_worker) return absl::OkStatus();
+    worker::WorkerOptions worker;
+    worker.server = folder.socket_address();
+    worker.state_directory = folder.worker_folder();
+    // Its requests come from this user alone, who may open with it what he may open without it.
+    worker.checkpoint_roots = {"/"};
+    worker.kernel_identity = EmbeddedKernelIdentity();
+    worker.grace = absl::ZeroDuration();
+    PLUMBLINE_ASSIGN_OR_RETURN(worker_, worker::Worker::Start(std::move(worker)));
+    return worker_->AwaitRegistration();
+  }
+
+  ~Impl() {
+    if (worker_ != nullptr) {
+      worker_->RequestDrain();
+      if (const absl::Status ended = worker_->Wait(); !ended.ok()) {
+        Log(LogLevel::kWarning, "worker ended", {{"error", ended.ToString()}});
+      }
+      worker_ = nullptr;
+    }
+    if (coordinator_ != nullptr) coordinator_->Shutdown(kShutdownGrace);
+  }
+
+ private:
+  std::unique_ptr<LogFile> log_;
+  std::unique_ptr<server::Coordinator> coordinator_;
+  std::unique_ptr<worker::Worker> worker_;
+};
+
+EmbeddedService::EmbeddedService(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+EmbeddedService::~EmbeddedService() = default;
+
+absl::StatusOr<std::unique_ptr<EmbeddedService>> EmbeddedService::Start(const StateFolder& folder,
+                                                                        bool with_worker) {
+  auto impl = std::make_unique<Impl>();
+  PLUMBLINE_RETURN_IF_ERROR(impl->Start(folder, with_worker));
+  return std::unique_ptr<EmbeddedService>(new EmbeddedService(std::move(impl)));
+}
+
+}  // namespace plumbline::client

@@ -1,0 +1,38 @@
+// plumbline: the command line.
+#include <cstdlib>
+
+#include "client/commands.h"
+#include "client/embedded/embedded_connector.h"
+#include "client/embedded/state_folder.h"
+#include "client/environment.h"
+#include "client/interrupt.h"
+#include "common/clock.h"
+#include "common/status.h"
+
+namespace plumbline::client {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Connector>> Embedded(bool needs_worker) {
+  EmbeddedOptions options;
+  PLUMBLINE_ASSIGN_OR_RETURN(options.state_path, StatePathFromEnvironment());
+  options.needs_worker = needs_worker;
+  return NewEmbeddedConnector(options);
+}
+
+int Main(int argc, char** argv) {
+  // gRPC would write about lost connections, which we do ourselves.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  Interrupt interrupt;
+  const SignalWatch signals(&interrupt);
+  Environment environment;
+  environment.output = ProcessOutput();
+  environment.clock = SystemClock();
+  environment.interrupt = &interrupt;
+  environment.embedded = &Embedded;
+  return RunCommandLine(argc, argv, environment);
+}
+
+}  // namespace
+}  // namespace plumbline::client
+
+int main(int argc, char** argv) { return plumbline::client::Main(argc, argv); }

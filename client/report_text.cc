@@ -5,6 +5,7 @@
 #include "client/block_replay_text.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
+#include "client/rule_text.h"
 #include "client/table.h"
 #include "client/tensor_files_text.h"
 #include "client/verdict_text.h"
@@ -61,6 +62,8 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return absl::StrCat(TensorFilesText(task.tensor_files(), style), "\n");
     case v1::TaskReport::kLayout:
       return PackedLayoutText(task.layout(), style);
+    case v1::TaskReport::kRule:
+      return RuleReportText(task.rule(), style);
     default:
       return absl::StrCat(task.title(), ": see --format=json for all figures\n");
   }

@@ -5,8 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/evidence/combine_verdicts.h"
 #include "common/status.h"
-#include "server/scheduler/verdict.h"
 
 namespace plumbline::server {
 

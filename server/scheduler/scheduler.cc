@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/evidence/combine_verdicts.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
 #include "server/proto_util.h"
 #include "server/scheduler/placement.h"
-#include "server/scheduler/verdict.h"
 
 namespace plumbline::server {
 Scheduler::Scheduler(Clock* clock, SchedulerOptions options) : clock_(clock), options_(options) {}

@@ -2,7 +2,9 @@
 
 #include <httplib.h>
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -63,6 +65,22 @@ HttpRequest ToRequest(const httplib::Request& from) {
   return request;
 }
 
+constexpr size_t kFileChunkBytes = 1 << 20;
+
+void SendFile(HttpFile file, const std::string& content_type, httplib::Response* to) {
+  if (file.size_bytes == 0) {
+    to->set_content("", content_type);
+    return;
+  }
+  to->set_content_provider(
+      static_cast<size_t>(file.size_bytes), content_type,
+      [read = std::move(file.read)](size_t offset, size_t length, httplib::DataSink& sink) {
+        const absl::StatusOr<std::string> bytes = read(
+            static_cast<int64_t>(offset), static_cast<int64_t>(std::min(length, kFileChunkBytes)));
+        return bytes.ok() && !bytes->empty() && sink.write(bytes->data(), bytes->size());
+      });
+}
+
 }  // namespace
 
 class HttpServer::Impl {
@@ -94,8 +112,13 @@ class HttpServer::Impl {
     httplib::Server::Handler wrapped = [handler = std::move(handler)](const httplib::Request& from,
                                                                       httplib::Response& to) {
       HttpResponse response = handler(ToRequest(from));
-      to.status = response.status;
       for (const auto& [name, value] : response.headers) to.set_header(name, value);
+      if (response.file.has_value()) {
+        // Its status depends on the range that was asked for.
+        SendFile(*std::move(response.file), response.content_type, &to);
+        return;
+      }
+      to.status = response.status;
       to.set_content(std::move(response.body), response.content_type);
     };
     if (method == "POST") {

@@ -1,14 +1,17 @@
 #ifndef PLUMBLINE_COMMON_HTTP_SERVER_H_
 #define PLUMBLINE_COMMON_HTTP_SERVER_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace plumbline {
@@ -22,11 +25,20 @@ struct HttpRequest {
   std::string body;
 };
 
+// A body too large for memory.
+struct HttpFile {
+  int64_t size_bytes = 0;
+  // `length` bytes from `offset`. An error breaks the connection off.
+  std::function<absl::StatusOr<std::string>(int64_t offset, int64_t length)> read;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
+  // In place of `body`: sent as it is read, whole or, as 206, what a Range header asks for.
+  std::optional<HttpFile> file;
 };
 
 // Called on several threads at once.

@@ -65,7 +65,7 @@ class Coordinator::Impl {
     dispatcher_ = std::make_unique<Dispatcher>(options_.clock, options_.ids, store_.get(), &hub_,
                                                std::move(dispatcher));
     PLUMBLINE_RETURN_IF_ERROR(dispatcher_->Start());
-    api_ = {options_.clock, options_.ids, store_.get(), files_.get(),     dispatcher_.get(),
+    api_ = {options_.clock, options_.ids, store_.get(),     files_.get(), dispatcher_.get(),
             &hub_,          &pool_,       &server_metrics_, &stopping_};
     PLUMBLINE_RETURN_IF_ERROR(StartHttp());
     return StartGrpc();
@@ -134,7 +134,8 @@ class Coordinator::Impl {
       response.body = metrics_.Serialize();
       return response;
     });
-    AddDiagnosticHandlers(&metrics_, [this] { return Ready(); }, &http_);
+    AddDiagnosticHandlers(
+        &metrics_, [this] { return Ready(); }, &http_);
     AddArtifactHandler(options_.clock, store_.get(), files_.get(), &http_);
     return http_.Start(options_.http);
   }
@@ -166,8 +167,8 @@ class Coordinator::Impl {
     server_ = builder.BuildAndStart();
     for (size_t i = 0; i < ports.size(); ++i) {
       if (server_ == nullptr || ports[i] == 0) {
-        return absl::UnavailableError(absl::StrCat(
-            "cannot listen on ", options_.listen[i], ": is another server running there?"));
+        return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen[i],
+                                                   ": is another server running there?"));
       }
       addresses_.push_back(BoundAddress(options_.listen[i], ports[i]));
     }

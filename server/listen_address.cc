@@ -44,8 +44,10 @@ absl::Status CheckListenAddress(absl::string_view address, absl::string_view fie
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
   if (IsLoopback(std::string(host))) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(field, ": ", Quoted(address), " can be reached from other machines, and this "
-                   "server has neither TLS nor authentication; accepted: ", kForm));
+      absl::StrCat(field, ": ", Quoted(address),
+                   " can be reached from other machines, and this "
+                   "server has neither TLS nor authentication; accepted: ",
+                   kForm));
 }
 
 }  // namespace plumbline::server

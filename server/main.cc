@@ -39,8 +39,8 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   SchedulerOptions& scheduler = options.scheduler;
   if (!absl::ParseDuration(flags.lease_duration, &scheduler.lease_duration) ||
       scheduler.lease_duration < absl::Seconds(1) || scheduler.lease_duration > absl::Hours(1)) {
-    return FieldError("lease-duration", absl::StrCat(Quoted(flags.lease_duration), " is not possible"),
-                      "1s to 1h");
+    return FieldError("lease-duration",
+                      absl::StrCat(Quoted(flags.lease_duration), " is not possible"), "1s to 1h");
   }
   // Several heartbeats may be lost before a lease is.
   scheduler.heartbeat_interval = scheduler.lease_duration / 5;
@@ -63,9 +63,10 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("The coordinator of Plumbline: takes jobs, gives their tasks to workers, and keeps "
-               "what comes of them.",
-               "plumbline-server");
+  CLI::App app(
+      "The coordinator of Plumbline: takes jobs, gives their tasks to workers, and keeps "
+      "what comes of them.",
+      "plumbline-server");
   app.add_option("--listen", flags.listen,
                  "Serve gRPC at HOST:PORT (port 0: a free one) or unix:PATH")
       ->capture_default_str();

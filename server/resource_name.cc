@@ -15,11 +15,10 @@ constexpr size_t kMaxIdBytes = 63;
 
 // Ids that this coordinator makes, and worker ids.
 bool IsId(absl::string_view id) {
-  return !id.empty() && id.size() <= kMaxIdBytes &&
-         std::all_of(id.begin(), id.end(), [](char c) {
-           return absl::ascii_islower(static_cast<unsigned char>(c)) ||
-                  absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
-         });
+  return !id.empty() && id.size() <= kMaxIdBytes && std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+           absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
+  });
 }
 
 absl::Status NotAName(absl::string_view name, absl::string_view field, absl::string_view form) {

@@ -122,18 +122,18 @@ class ArtifactServiceImpl final : public v1::ArtifactService::CallbackService {
   grpc::ServerUnaryReactor* CreateTicket(grpc::CallbackServerContext*,
                                          const v1::CreateTicketRequest* request,
                                          v1::Ticket* response) override {
-    return RunOnPool(
-        api_, "ArtifactService/CreateTicket", [this, request, response]() -> absl::Status {
-          PLUMBLINE_ASSIGN_OR_RETURN(const v1::Artifact artifact,
-                                     FindArtifact(api_, request->name()));
-          const absl::Time expires = api_.clock->Now() + kTicketLifetime;
-          response->set_ticket(
-              MakeTicket(api_.store->format().ticket_key(), artifact.name(), expires));
-          *response->mutable_expire_time() = ToTimestamp(expires);
-          response->set_url_path(
-              absl::StrCat("/", artifact.name(), "?ticket=", response->ticket()));
-          return absl::OkStatus();
-        });
+    return RunOnPool(api_, "ArtifactService/CreateTicket",
+                     [this, request, response]() -> absl::Status {
+                       PLUMBLINE_ASSIGN_OR_RETURN(const v1::Artifact artifact,
+                                                  FindArtifact(api_, request->name()));
+                       const absl::Time expires = api_.clock->Now() + kTicketLifetime;
+                       response->set_ticket(
+                           MakeTicket(api_.store->format().ticket_key(), artifact.name(), expires));
+                       *response->mutable_expire_time() = ToTimestamp(expires);
+                       response->set_url_path(
+                           absl::StrCat("/", artifact.name(), "?ticket=", response->ticket()));
+                       return absl::OkStatus();
+                     });
   }
 
  private:

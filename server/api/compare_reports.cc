@@ -30,36 +30,31 @@ class DifferenceCollector final : public google::protobuf::util::MessageDifferen
     Add(path, Value(a, path, /*second=*/false), "");
   }
   void ReportModified(const Message& a, const Message& b, const Path& path) override {
-    Add(path, Value(a, path, false), Value(b, path, true));
+    // Of a message that differs, what differs in it has been told already.
+    const FieldDescriptor* const field = path.back().field;
+    if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) return;
+    Add(path, Value(a, path, /*second=*/false), Value(b, path, /*second=*/true));
   }
 
  private:
-  // The field that a path ends with, as JSON. `message` is the whole that the path begins in.
+  // The field that a path ends with, as JSON. `message` is what holds that field.
   static std::string Value(const Message& message, const Path& path, bool second) {
-    const Message* at = &message;
-    for (size_t i = 0; i < path.size(); ++i) {
-      const FieldDescriptor* const field = path[i].field;
-      if (field == nullptr) return "";
-      const int index =
-          !field->is_repeated() ? -1 : (second ? path[i].new_index : path[i].index);
-      const google::protobuf::Reflection& reflection = *at->GetReflection();
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-        std::string text;
-        google::protobuf::TextFormat::PrintFieldValueToString(*at, field, index, &text);
-        return text;
-      }
-      if (field->is_map()) {
-        at = second ? path[i].map_entry2 : path[i].map_entry1;
-        if (at == nullptr) return "";
-      } else {
-        at = field->is_repeated() ? &reflection.GetRepeatedMessage(*at, field, index)
-                                  : &reflection.GetMessage(*at, field);
-      }
+    const auto& last = path.back();
+    if (last.field == nullptr) return "";
+    const int index = !last.field->is_repeated() ? -1 : (second ? last.new_index : last.index);
+    std::string text;
+    if (last.field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      google::protobuf::TextFormat::PrintFieldValueToString(message, last.field, index, &text);
+      return text;
     }
-    std::string json;
+    const google::protobuf::Reflection& reflection = *message.GetReflection();
+    const Message* const entry = second ? last.map_entry2 : last.map_entry1;
+    const Message& value = entry != nullptr ? *entry
+                           : index >= 0 ? reflection.GetRepeatedMessage(message, last.field, index)
+                                        : reflection.GetMessage(message, last.field);
     google::protobuf::util::JsonPrintOptions options;
     options.preserve_proto_field_names = true;
-    return google::protobuf::util::MessageToJsonString(*at, &json, options).ok() ? json : "";
+    return google::protobuf::util::MessageToJsonString(value, &text, options).ok() ? text : "";
   }
 
   void Add(const Path& path, std::string a, std::string b) {

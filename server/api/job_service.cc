@@ -46,16 +46,16 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
         call->End(absl::OkStatus());
         return;
       }
-      api_.dispatcher->CreateJob(
-          CallerOf(kMethod), *std::move(job), [this, call, response](absl::StatusOr<int64_t> number) {
-            if (!number.ok()) {
-              call->End(number.status());
-              return;
-            }
-            api_.pool->Post([this, call, response, number = *number] {
-              call->End(Fill(ReadWholeJob(api_, number), response));
-            });
-          });
+      api_.dispatcher->CreateJob(CallerOf(kMethod), *std::move(job),
+                                 [this, call, response](absl::StatusOr<int64_t> number) {
+                                   if (!number.ok()) {
+                                     call->End(number.status());
+                                     return;
+                                   }
+                                   api_.pool->Post([this, call, response, number = *number] {
+                                     call->End(Fill(ReadWholeJob(api_, number), response));
+                                   });
+                                 });
     });
     return call;
   }
@@ -86,17 +86,16 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
         call->End(number.status());
         return;
       }
-      api_.dispatcher->CancelJob(
-          CallerOf(kMethod), *number, request->reason(),
-          [this, call, response, number = *number](absl::Status status) {
-            if (!status.ok()) {
-              call->End(status);
-              return;
-            }
-            api_.pool->Post([this, call, response, number] {
-              call->End(Fill(ReadWholeJob(api_, number), response));
-            });
-          });
+      api_.dispatcher->CancelJob(CallerOf(kMethod), *number, request->reason(),
+                                 [this, call, response, number = *number](absl::Status status) {
+                                   if (!status.ok()) {
+                                     call->End(status);
+                                     return;
+                                   }
+                                   api_.pool->Post([this, call, response, number] {
+                                     call->End(Fill(ReadWholeJob(api_, number), response));
+                                   });
+                                 });
     });
     return call;
   }
@@ -137,9 +136,8 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
         PLUMBLINE_ASSIGN_OR_RETURN(id, ParseName(request->name(), "jobs", "name"));
       }
       PLUMBLINE_ASSIGN_OR_RETURN(const int64_t number, api_.store->FindJob(id));
-      return Fill(
-          ReadReportPage(*api_.store, number, task, request->page_token(), kMaxPageBytes),
-          response);
+      return Fill(ReadReportPage(*api_.store, number, task, request->page_token(), kMaxPageBytes),
+                  response);
     });
   }
 
@@ -197,8 +195,8 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     int64_t bytes = 0;
     bool more = false;
     std::vector<int64_t> numbers;
-    PLUMBLINE_RETURN_IF_ERROR(api_.store->VisitJobs(
-        before, [&](int64_t number, const store::JobRecord& record) {
+    PLUMBLINE_RETURN_IF_ERROR(
+        api_.store->VisitJobs(before, [&](int64_t number, const store::JobRecord& record) {
           if (!Matches(request.filter(), record.job())) return true;
           bytes += static_cast<int64_t>(record.job().ByteSizeLong());
           more = response->jobs_size() == page_size ||
@@ -219,16 +217,16 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
               std::vector<v1::Artifact> artifacts) {
     std::vector<std::string> names;
     for (const v1::Artifact& artifact : artifacts) names.push_back(artifact.name());
-    api_.dispatcher->DeleteJob(
-        CallerOf("JobService/DeleteJob"), number, record, std::move(artifacts),
-        [this, call, names = std::move(names)](absl::Status status) {
-          api_.pool->Post([this, call, names, status] {
-            if (status.ok()) {
-              for (const std::string& name : names) api_.files->Delete(name);
-            }
-            call->End(status);
-          });
-        });
+    api_.dispatcher->DeleteJob(CallerOf("JobService/DeleteJob"), number, record,
+                               std::move(artifacts),
+                               [this, call, names = std::move(names)](absl::Status status) {
+                                 api_.pool->Post([this, call, names, status] {
+                                   if (status.ok()) {
+                                     for (const std::string& name : names) api_.files->Delete(name);
+                                   }
+                                   call->End(status);
+                                 });
+                               });
   }
 
   absl::StatusOr<v1::Report> ReadWholeReport(const std::string& name,

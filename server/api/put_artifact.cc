@@ -69,8 +69,8 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
       return FieldError("header.role", "is no role of what a task makes", "any but INPUT");
     }
     PLUMBLINE_RETURN_IF_ERROR(CheckFileName(header.file_name(), "header.file_name"));
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        task_, api_.dispatcher->CheckLease(header.task(), header.fencing_token()));
+    PLUMBLINE_ASSIGN_OR_RETURN(task_,
+                               api_.dispatcher->CheckLease(header.task(), header.fencing_token()));
     token_ = header.fencing_token();
     artifact_.set_name(absl::StrCat("artifacts/", api_.ids->NewId()));
     artifact_.set_role(header.role());
@@ -88,8 +88,7 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
     artifact_.set_sha256(trailer.sha256());
     *artifact_.mutable_create_time() = ToTimestamp(api_.clock->Now());
     api_.dispatcher->AddArtifact(
-        CallerOf(kMethod), task_, token_, artifact_,
-        [this](absl::StatusOr<std::string> replaced) {
+        CallerOf(kMethod), task_, token_, artifact_, [this](absl::StatusOr<std::string> replaced) {
           if (replaced.ok()) *response_ = artifact_;
           // What is not recorded, or is no longer, has no use for its bytes.
           const std::string useless = replaced.ok() ? *replaced : artifact_.name();

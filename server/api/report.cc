@@ -49,9 +49,9 @@ absl::StatusOr<v1::GetReportResponse> ReadReportPage(const Store& store, int64_t
     absl::StatusOr<v1::TaskReport> each = store.ReadReport({job, index});
     if (absl::IsNotFound(each.status())) {
       if (!task.has_value()) continue;
-      return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                            tasks[index].task().name(), " has no report: it is ",
-                            v1::JobState_Name(tasks[index].task().state()))),
+      return WithReason(absl::FailedPreconditionError(
+                            absl::StrCat(tasks[index].task().name(), " has no report: it is ",
+                                         v1::JobState_Name(tasks[index].task().state()))),
                         "JOB_NOT_FINISHED");
     }
     PLUMBLINE_RETURN_IF_ERROR(each.status());

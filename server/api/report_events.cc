@@ -30,9 +30,10 @@ absl::Status CheckEvent(const std::string& field, const v1::JobEvent& event) {
 absl::Status CheckBatch(const v1::ReportEventsRequest& request) {
   if (request.events_size() < 1 || request.events_size() > kMaxEvents ||
       static_cast<int64_t>(request.ByteSizeLong()) > kMaxChunkBytes) {
-    return FieldError("events", absl::StrCat("are ", request.events_size(), " in ",
-                                             request.ByteSizeLong(), " bytes"),
-                      "1 to 1000, at most 1 MiB together");
+    return FieldError(
+        "events",
+        absl::StrCat("are ", request.events_size(), " in ", request.ByteSizeLong(), " bytes"),
+        "1 to 1000, at most 1 MiB together");
   }
   for (int i = 0; i < request.events_size(); ++i) {
     PLUMBLINE_RETURN_IF_ERROR(

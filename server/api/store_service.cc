@@ -42,9 +42,9 @@ class StoreServiceImpl final : public v1::StoreService::CallbackService {
 
  private:
   grpc::ServerUnaryReactor* RefuseAll(absl::string_view method) const {
-    return Refuse(api_, method,
-                  WithReason(absl::UnimplementedError("this server has no step store"),
-                             "UNIMPLEMENTED"));
+    return Refuse(
+        api_, method,
+        WithReason(absl::UnimplementedError("this server has no step store"), "UNIMPLEMENTED"));
   }
 
   const Api& api_;

@@ -20,8 +20,7 @@ std::string Sign(absl::string_view key, absl::string_view artifact, int64_t expi
   unsigned int size = 0;
   HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
        reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest, &size);
-  return absl::WebSafeBase64Escape(
-      absl::string_view(reinterpret_cast<const char*>(digest), size));
+  return absl::WebSafeBase64Escape(absl::string_view(reinterpret_cast<const char*>(digest), size));
 }
 
 }  // namespace
@@ -33,9 +32,9 @@ std::string MakeTicket(absl::string_view key, absl::string_view artifact, absl::
 
 absl::Status CheckTicket(absl::string_view key, absl::string_view artifact,
                          absl::string_view ticket, absl::Time now) {
-  const absl::Status denied = WithReason(
-      absl::PermissionDeniedError("the ticket is for another artifact, or has expired"),
-      "PERMISSION_DENIED");
+  const absl::Status denied =
+      WithReason(absl::PermissionDeniedError("the ticket is for another artifact, or has expired"),
+                 "PERMISSION_DENIED");
   const size_t dot = ticket.find('.');
   int64_t seconds = 0;
   if (dot == absl::string_view::npos || !absl::SimpleAtoi(ticket.substr(0, dot), &seconds)) {

@@ -16,8 +16,8 @@ namespace plumbline::server {
 std::string MakeTicket(absl::string_view key, absl::string_view artifact, absl::Time expires);
 
 // PERMISSION_DENIED unless `ticket` was made with `key` for `artifact` and has not expired.
-absl::Status CheckTicket(absl::string_view key, absl::string_view artifact, absl::string_view ticket,
-                         absl::Time now);
+absl::Status CheckTicket(absl::string_view key, absl::string_view artifact,
+                         absl::string_view ticket, absl::Time now);
 
 }  // namespace plumbline::server
 

@@ -106,10 +106,9 @@ absl::StatusOr<v1::Upload> Uploads::Write(const v1::WriteUploadRequest& request)
     return FieldError("data", absl::StrCat("has ", size, " bytes"), "1 byte to 1 MiB");
   }
   if (request.offset() < 0 || request.offset() > record.announced_size_bytes() - size) {
-    return FieldError("offset",
-                      absl::StrCat(request.offset(), " and ", size, " bytes go past the end"),
-                      absl::StrCat("within the ", record.announced_size_bytes(),
-                                   " bytes that were announced"));
+    return FieldError(
+        "offset", absl::StrCat(request.offset(), " and ", size, " bytes go past the end"),
+        absl::StrCat("within the ", record.announced_size_bytes(), " bytes that were announced"));
   }
   v1::Upload upload;
   upload.set_name(request.name());

@@ -24,8 +24,7 @@ class Uploads {
 
   absl::StatusOr<v1::Upload> Create(const Caller& caller, const v1::CreateUploadRequest& request);
   absl::StatusOr<v1::Upload> Write(const v1::WriteUploadRequest& request);
-  absl::StatusOr<v1::Artifact> Finish(const Caller& caller,
-                                      const v1::FinishUploadRequest& request);
+  absl::StatusOr<v1::Artifact> Finish(const Caller& caller, const v1::FinishUploadRequest& request);
 
  private:
   // Deletes what has lapsed.

@@ -44,8 +44,8 @@ class WatchJobStream final : public PagedStream<v1::JobEvent> {
     }
     // The record first: the events of a job that it shows as finished are all there.
     PLUMBLINE_ASSIGN_OR_RETURN(const store::JobRecord record, api_.store->ReadJob(job_));
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        page->items, api_.store->ReadEvents(job_, sequence_, kPageEvents, kPageBytes));
+    PLUMBLINE_ASSIGN_OR_RETURN(page->items,
+                               api_.store->ReadEvents(job_, sequence_, kPageEvents, kPageBytes));
     if (!page->items.empty()) {
       sequence_ = page->items.back().sequence();
     } else if (IsFinal(record.job().state())) {

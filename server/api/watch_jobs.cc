@@ -95,8 +95,7 @@ class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
       return FieldError("snapshot_limit", absl::StrCat(request_.snapshot_limit(), " is too many"),
                         "1 to 1000, or 0 for 100");
     }
-    snapshot_left_ =
-        request_.snapshot_limit() == 0 ? kDefaultSnapshot : request_.snapshot_limit();
+    snapshot_left_ = request_.snapshot_limit() == 0 ? kDefaultSnapshot : request_.snapshot_limit();
     if (request_.resume_token().empty()) {
       revision_ = newest;
       return absl::OkStatus();

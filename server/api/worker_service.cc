@@ -41,8 +41,8 @@ absl::Status CheckCompletion(const v1::CompleteTaskRequest& request) {
   switch (request.result_case()) {
     case v1::CompleteTaskRequest::kReport:
       if (static_cast<int64_t>(request.report().ByteSizeLong()) > kMaxReportBytes) {
-        return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                              "a report has at most ", kMaxReportBytes, " bytes")),
+        return WithReason(absl::ResourceExhaustedError(
+                              absl::StrCat("a report has at most ", kMaxReportBytes, " bytes")),
                           "TOO_LARGE");
       }
       return absl::OkStatus();

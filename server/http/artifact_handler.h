@@ -8,9 +8,7 @@
 
 namespace plumbline::server {
 
-// Adds GET /artifacts/{artifact}?ticket=... with a single-part Range (RFC 9110, 14). An answer has
-// at most 16 MiB: a longer range is answered with its beginning, and a longer file without a range
-// with its beginning as 206, which players and curl -C go on from. All must outlive the server.
+// Adds GET /artifacts/{artifact}?ticket=..., with HTTP Range. All must outlive the server.
 void AddArtifactHandler(Clock* clock, const Store* store, const ArtifactFiles* files,
                         HttpServer* server);
 

@@ -12,9 +12,7 @@
 namespace plumbline::server {
 namespace {
 
-std::string IdOf(const v1::Job& job) {
-  return std::string(absl::StripPrefix(job.name(), "jobs/"));
-}
+std::string IdOf(const v1::Job& job) { return std::string(absl::StripPrefix(job.name(), "jobs/")); }
 
 }  // namespace
 
@@ -224,8 +222,8 @@ void Dispatcher::DeleteJob(const Caller& caller, int64_t number, const store::Jo
       return;
     }
   }
-  done(WithReason(absl::FailedPreconditionError(absl::StrCat(
-                      record.job().name(), " has not finished; cancel it first")),
+  done(WithReason(absl::FailedPreconditionError(
+                      absl::StrCat(record.job().name(), " has not finished; cancel it first")),
                   "JOB_NOT_FINISHED"));
 }
 
@@ -273,8 +271,8 @@ void Dispatcher::ReportEvents(const v1::ReportEventsRequest& request, Done<int64
       for (const auto& each : request.events()) {
         if (each.event().has_progress()) progress = &each.event().progress();
       }
-      const absl::StatusOr<int64_t> fresh = scheduler_.AcceptEvents(
-          *key, token, request.events(0).client_sequence(), last, progress);
+      const absl::StatusOr<int64_t> fresh =
+          scheduler_.AcceptEvents(*key, token, request.events(0).client_sequence(), last, progress);
       status = fresh.status();
       if (status.ok()) {
         // Durable once what was committed before is: known events cost an empty set.
@@ -316,8 +314,7 @@ absl::Status Dispatcher::CheckNumbers(const v1::ReportEventsRequest& request) {
 }
 
 void Dispatcher::AddArtifact(const Caller& caller, TaskKey key, int64_t token,
-                             const v1::Artifact& artifact,
-                             Done<std::string> done) {
+                             const v1::Artifact& artifact, Done<std::string> done) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);

@@ -108,8 +108,7 @@ void Dispatcher::TakeBack(const v1::Lease& lease) {
               [](absl::Status) {});
 }
 
-void Dispatcher::Heartbeat(const v1::HeartbeatRequest& request,
-                           Done<v1::HeartbeatResponse> done) {
+void Dispatcher::Heartbeat(const v1::HeartbeatRequest& request, Done<v1::HeartbeatResponse> done) {
   absl::StatusOr<v1::HeartbeatResponse> response;
   {
     absl::MutexLock lock(&mutex_);
@@ -176,14 +175,14 @@ void Dispatcher::CompleteTask(const Caller& caller, const v1::CompleteTaskReques
       const absl::StatusOr<int64_t> newest = scheduler_.NewestClientSequence(*key, token);
       status = newest.status();
       if (newest.ok() && *newest < request.last_client_sequence()) {
-        status = absl::UnavailableError(
-            absl::StrCat("events up to ", request.last_client_sequence(),
-                         " are not all here yet; the newest is ", *newest));
+        status =
+            absl::UnavailableError(absl::StrCat("events up to ", request.last_client_sequence(),
+                                                " are not all here yet; the newest is ", *newest));
       }
     }
     if (status.ok()) {
-      const absl::Time start = FromTimestamp(
-          scheduler_.FindHeld(*key, token)->attempts().rbegin()->start_time());
+      const absl::Time start =
+          FromTimestamp(scheduler_.FindHeld(*key, token)->attempts().rbegin()->start_time());
       status = request.has_report() ? scheduler_.Complete(*key, token, request.report())
                                     : scheduler_.Fail(*key, token, request.failure());
       if (status.ok()) {
@@ -202,9 +201,9 @@ bool Dispatcher::HasEnded(const Store& store, TaskKey key, int64_t token) {
   if (!record.ok()) return false;
   const auto& attempts = record->task().attempts();
   return std::any_of(attempts.begin(), attempts.end(), [token](const v1::Attempt& attempt) {
-    return attempt.fencing_token() == token && (attempt.end() == v1::ATTEMPT_END_COMPLETED ||
-                                                attempt.end() == v1::ATTEMPT_END_FAILED ||
-                                                attempt.end() == v1::ATTEMPT_END_CANCELLED);
+    return attempt.fencing_token() == token &&
+           (attempt.end() == v1::ATTEMPT_END_COMPLETED || attempt.end() == v1::ATTEMPT_END_FAILED ||
+            attempt.end() == v1::ATTEMPT_END_CANCELLED);
   });
 }
 

@@ -225,9 +225,8 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
     store::TaskRecord task =
         NewTask(job, i, absl::StrCat("layout ", LayoutTitle(layouts[i])), std::move(narrowed));
     v1::Placement& placement = *task.mutable_task()->mutable_placement();
-    placement.set_memory_bytes(
-        std::max(placement.memory_bytes(),
-                 LeastMemoryBytes(spec.checkpoint(), ResolveLayout(layouts[i]))));
+    placement.set_memory_bytes(std::max(
+        placement.memory_bytes(), LeastMemoryBytes(spec.checkpoint(), ResolveLayout(layouts[i]))));
     tasks.push_back(std::move(task));
   }
   return tasks;

@@ -31,9 +31,13 @@ constexpr int64_t kMaxRows = 1 << 22;
 constexpr int32_t kMaxFrames = 1 << 16;
 constexpr int32_t kMaxSide = 1 << 12;
 
-constexpr absl::string_view kImplementations[] = {
-    "golden",           "provider/default",  "provider/sdpa-flash",    "provider/sdpa-efficient",
-    "provider/sdpa-math", "provider/blas-cublaslt", "candidate"};
+constexpr absl::string_view kImplementations[] = {"golden",
+                                                  "provider/default",
+                                                  "provider/sdpa-flash",
+                                                  "provider/sdpa-efficient",
+                                                  "provider/sdpa-math",
+                                                  "provider/blas-cublaslt",
+                                                  "candidate"};
 
 std::string NamesOf(absl::Span<const NamedLayout> layouts) {
   return absl::StrJoin(layouts, ", ", [](std::string* out, const NamedLayout& layout) {
@@ -56,8 +60,7 @@ class Checker {
   absl::Status Result() const { return FieldErrors(violations_); }
 
   void Add(absl::string_view field, absl::string_view what, absl::string_view accepted) {
-    violations_.push_back(
-        {std::string(field), absl::StrCat(what, "; accepted: ", accepted)});
+    violations_.push_back({std::string(field), absl::StrCat(what, "; accepted: ", accepted)});
   }
   void Add(const absl::Status& status) {
     for (FieldViolation& violation : GetFieldViolations(status)) {
@@ -315,10 +318,10 @@ absl::StatusOr<std::string> CanonicalComposition(absl::string_view text, int blo
                                canonical_implementation(halves.first));
     for (absl::string_view node : absl::StrSplit(halves.second, ',')) {
       if (is_node(node)) continue;
-      return FieldError(field, absl::StrCat("unknown node ", Quoted(node)),
-                        absl::StrCat(absl::StrJoin(BlockNodes(), ", "), ", ",
-                                     absl::StrJoin(NodeGroups(), ", "), ", or block.", block,
-                                     "/NODE"));
+      return FieldError(
+          field, absl::StrCat("unknown node ", Quoted(node)),
+          absl::StrCat(absl::StrJoin(BlockNodes(), ", "), ", ", absl::StrJoin(NodeGroups(), ", "),
+                       ", or block.", block, "/NODE"));
     }
     absl::StrAppend(&canonical, "+", implementation, ":", halves.second);
   }

@@ -80,16 +80,15 @@ v1::WaitingReason WhyWaiting(const v1::Placement& needs,
       return Reason(v1::WaitingReason::CODE_BUSY, "the workers that fit are busy");
     }
     if (Fits(without_memory, *worker)) {
-      largest_bytes =
-          std::max(largest_bytes, worker->capabilities().device().memory_bytes());
+      largest_bytes = std::max(largest_bytes, worker->capabilities().device().memory_bytes());
     }
     if (missing.empty()) missing = absl::StrCat(worker->name(), " ", WhatIsMissing(needs, *worker));
   }
   if (largest_bytes >= 0) {
-    return Reason(v1::WaitingReason::CODE_MEMORY,
-                  absl::StrCat("needs ", FormatBytes(needs.memory_bytes()),
-                               " of device memory; the largest worker has ",
-                               FormatBytes(largest_bytes)));
+    return Reason(
+        v1::WaitingReason::CODE_MEMORY,
+        absl::StrCat("needs ", FormatBytes(needs.memory_bytes()),
+                     " of device memory; the largest worker has ", FormatBytes(largest_bytes)));
   }
   return Reason(v1::WaitingReason::CODE_NO_FIT,
                 absl::StrCat("none of ", workers.size(), " workers fits; e.g. ", missing));

@@ -42,8 +42,7 @@ void Scheduler::RestoreLease(TaskKey key, const store::LeaseRecord& lease, int64
   if (worker != workers_.end()) worker->second.held.insert(key);
 }
 
-void Scheduler::AddJob(int64_t number, store::JobRecord job,
-                       std::vector<store::TaskRecord> tasks) {
+void Scheduler::AddJob(int64_t number, store::JobRecord job, std::vector<store::TaskRecord> tasks) {
   JobState& state = jobs_[number];
   state.record = std::move(job);
   state.tasks.resize(tasks.size());
@@ -93,8 +92,7 @@ const Scheduler::TaskState* Scheduler::FindTask(TaskKey key) const {
 
 absl::Status Scheduler::CheckLease(TaskKey key, int64_t token) const {
   const TaskState* const task = FindTask(key);
-  if (task != nullptr && task->lease.has_value() &&
-      task->lease->record.fencing_token() == token) {
+  if (task != nullptr && task->lease.has_value() && task->lease->record.fencing_token() == token) {
     return absl::OkStatus();
   }
   return WithReason(absl::AbortedError(absl::StrCat("fencing token ", token,
@@ -129,8 +127,8 @@ void Scheduler::RemoveFromQueue(TaskKey key, TaskState* task) {
   backoffs_.erase({task->not_before, key});
   const auto placement = classes_.find(task->placement);
   if (placement == classes_.end()) return;
-  ready_count_ -= static_cast<int64_t>(
-      placement->second.ready.erase({-task->record.spec().priority(), key}));
+  ready_count_ -=
+      static_cast<int64_t>(placement->second.ready.erase({-task->record.spec().priority(), key}));
   if (placement->second.ready.empty()) classes_.erase(placement);
 }
 
@@ -192,11 +190,11 @@ void Scheduler::FailPoisoned(TaskKey key, TaskState* task) {
     attempts.push_back(absl::StrCat("attempt ", attempt.number(), " on ", attempt.worker(), ": ",
                                     attempt.message()));
   }
-  const absl::Status error = WithReason(
-      absl::UnavailableError(absl::StrCat(
-          "given up after ", task->record.infrastructure_failures(),
-          " attempts that did not get through; ", absl::StrJoin(attempts, "; "))),
-      "ATTEMPTS_EXHAUSTED");
+  const absl::Status error =
+      WithReason(absl::UnavailableError(absl::StrCat(
+                     "given up after ", task->record.infrastructure_failures(),
+                     " attempts that did not get through; ", absl::StrJoin(attempts, "; "))),
+                 "ATTEMPTS_EXHAUSTED");
   *task->record.mutable_task()->mutable_error() = ToRpcStatus(error);
   FinishTask(key, task, v1::JOB_STATE_FAILED, error.message());
   FinishJobIfDone(key.job);
@@ -224,9 +222,9 @@ void Scheduler::FinishJobIfDone(int64_t number) {
     if (record.state() == v1::JOB_STATE_FAILED && failed == nullptr) failed = &record;
     if (record.has_verdict()) verdicts.emplace_back(record.title(), record.verdict());
   }
-  job.set_state(failed != nullptr  ? v1::JOB_STATE_FAILED
-                : any_cancelled ? v1::JOB_STATE_CANCELLED
-                                : v1::JOB_STATE_SUCCEEDED);
+  job.set_state(failed != nullptr ? v1::JOB_STATE_FAILED
+                : any_cancelled   ? v1::JOB_STATE_CANCELLED
+                                  : v1::JOB_STATE_SUCCEEDED);
   if (failed != nullptr) *job.mutable_error() = failed->error();
   *job.mutable_verdict() = CombineVerdicts(verdicts);
   *job.mutable_progress() = ProgressOf(state);
@@ -296,8 +294,7 @@ absl::Status Scheduler::Fail(TaskKey key, int64_t token, const v1::TaskFailure& 
   switch (failure.failure_class()) {
     case v1::FAILURE_CLASS_CANCELLED:
       // Where nobody had asked for it, the worker stopped for a reason of its own.
-      TryAgainAfterFailure(key, task,
-                           EndAttempt(key, task, v1::ATTEMPT_END_CANCELLED, message));
+      TryAgainAfterFailure(key, task, EndAttempt(key, task, v1::ATTEMPT_END_CANCELLED, message));
       return absl::OkStatus();
     case v1::FAILURE_CLASS_INFRASTRUCTURE:
       TryAgainAfterFailure(key, task, EndAttempt(key, task, v1::ATTEMPT_END_FAILED, message));
@@ -315,7 +312,8 @@ absl::Status Scheduler::Release(const v1::ReleaseTaskRequest& request, TaskKey k
   PLUMBLINE_RETURN_IF_ERROR(CheckLease(key, request.fencing_token()));
   TaskState* const task = FindTask(key);
   if (request.reason() == v1::RELEASE_REASON_UNSUITABLE) {
-    task->unsuitable.insert(task->lease->record.incarnation());
+    task->unsuitable.insert(
+        ProcessOf(task->lease->record.worker(), task->lease->record.incarnation()));
     task->unsuitable_message = request.message();
     v1::Placement& needs = *task->record.mutable_task()->mutable_placement();
     needs.set_memory_bytes(std::max(needs.memory_bytes(), request.needed_memory_bytes()));

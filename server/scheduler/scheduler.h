@@ -47,8 +47,8 @@ inline bool IsFinal(v1::JobState state) {
 // How often things happened since the start, for metrics.
 struct SchedulerCounts {
   int64_t attempts_started = 0;
-  int64_t leases_lost = 0;      // expired, or their worker restarted
-  int64_t tasks_released = 0;   // handed back
+  int64_t leases_lost = 0;     // expired, or their worker restarted
+  int64_t tasks_released = 0;  // handed back
   int64_t tasks_poisoned = 0;
   std::map<v1::AttemptEnd, int64_t> attempts_ended;
 };
@@ -141,7 +141,7 @@ class Scheduler {
     absl::Time queued_since;
     absl::Time not_before = absl::InfinitePast();
     std::string placement;  // Key of its class while it is ready.
-    // Incarnations that handed it back as unsuitable, and what the last one said.
+    // Processes that handed it back as unsuitable, and what the last one said.
     absl::flat_hash_set<std::string> unsuitable;
     std::string unsuitable_message;
   };
@@ -169,6 +169,9 @@ class Scheduler {
     absl::Time last_heard;
     std::set<TaskKey> held;
   };
+
+  // One process of a worker, as a key.
+  static std::string ProcessOf(absl::string_view worker, absl::string_view incarnation);
 
   // Transitions (scheduler.cc).
   TaskState* FindTask(TaskKey key);

@@ -74,14 +74,12 @@ v1::Progress Scheduler::ProgressOf(const JobState& job) const {
   if (job.tasks.size() == 1 && job.tasks[0].lease.has_value()) return job.tasks[0].progress;
   progress.set_unit("tasks");
   progress.set_total(static_cast<int64_t>(job.tasks.size()));
-  progress.set_done(
-      std::count_if(job.tasks.begin(), job.tasks.end(), [](const TaskState& task) {
-        return IsFinal(task.record.task().state());
-      }));
+  progress.set_done(std::count_if(job.tasks.begin(), job.tasks.end(), [](const TaskState& task) {
+    return IsFinal(task.record.task().state());
+  }));
   for (const TaskState& task : job.tasks) {
     if (!task.lease.has_value() || task.progress.activity().empty()) continue;
-    progress.set_activity(
-        absl::StrCat(task.record.task().title(), ": ", task.progress.activity()));
+    progress.set_activity(absl::StrCat(task.record.task().title(), ": ", task.progress.activity()));
     break;
   }
   return progress;

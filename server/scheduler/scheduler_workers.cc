@@ -58,12 +58,16 @@ absl::StatusOr<Scheduler::WorkerState*> Scheduler::FindWorker(absl::string_view 
   const auto found = workers_.find(std::string(worker));
   if (found == workers_.end() || found->second.record.worker().incarnation() != incarnation ||
       found->second.record.worker().state() == v1::WORKER_STATE_GONE) {
-    return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                          Quoted(worker), " is not registered as incarnation ",
-                          Quoted(incarnation), "; register it")),
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat(Quoted(worker), " is not registered as incarnation ",
+                                       Quoted(incarnation), "; register it")),
                       kWorkerUnknownReason);
   }
   return &found->second;
+}
+
+std::string Scheduler::ProcessOf(absl::string_view worker, absl::string_view incarnation) {
+  return absl::StrCat(worker, "\n", incarnation);
 }
 
 void Scheduler::Hear(WorkerState* worker) {
@@ -106,13 +110,14 @@ absl::StatusOr<v1::AcquireTaskResponse> Scheduler::Acquire(absl::string_view nam
     response.set_drain(worker->record.drain());
     return response;
   }
+  const std::string process = ProcessOf(name, incarnation);
   const QueuePosition* best = nullptr;
   for (const auto& [bytes, placement] : classes_) {
     if (best != nullptr && *best < *placement.ready.begin()) continue;
     if (!Fits(placement.needs, worker->record.worker())) continue;
     for (const QueuePosition& position : placement.ready) {
       if (best != nullptr && *best < position) break;
-      if (FindTask(position.key)->unsuitable.contains(incarnation)) continue;
+      if (FindTask(position.key)->unsuitable.contains(process)) continue;
       best = &position;
       break;
     }
@@ -220,9 +225,8 @@ absl::StatusOr<v1::HeartbeatResponse> Scheduler::Heartbeat(const v1::HeartbeatRe
     ExtendLease(key->second, task);
     if (each.has_progress()) task->progress = each.progress();
     *directive.mutable_lease() = ToLease(key->second, *task);
-    directive.set_action(IsCancelled(key->second)
-                             ? v1::HeartbeatResponse::Directive::ACTION_CANCEL
-                         : drains ? v1::HeartbeatResponse::Directive::ACTION_RELEASE
+    directive.set_action(IsCancelled(key->second) ? v1::HeartbeatResponse::Directive::ACTION_CANCEL
+                         : drains                 ? v1::HeartbeatResponse::Directive::ACTION_RELEASE
                                   : v1::HeartbeatResponse::Directive::ACTION_CONTINUE);
   }
   return response;
@@ -301,8 +305,8 @@ v1::WaitingReason Scheduler::WaitingReasonOf(const TaskState& task) const {
   if (task.not_before > clock_->Now()) {
     reason.set_code(v1::WaitingReason::CODE_BACKOFF);
     reason.set_message(absl::StrCat(
-        "is tried again in ", absl::FormatDuration(absl::Ceil(task.not_before - clock_->Now(),
-                                                              absl::Seconds(1))),
+        "is tried again in ",
+        absl::FormatDuration(absl::Ceil(task.not_before - clock_->Now(), absl::Seconds(1))),
         " after ", task.record.infrastructure_failures(), " failed attempts"));
     return reason;
   }
@@ -311,13 +315,13 @@ v1::WaitingReason Scheduler::WaitingReasonOf(const TaskState& task) const {
   if (reason.code() != v1::WaitingReason::CODE_BUSY || task.unsuitable.empty()) return reason;
   workers.erase(std::remove_if(workers.begin(), workers.end(),
                                [&task](const v1::Worker* worker) {
-                                 return task.unsuitable.contains(worker->incarnation());
+                                 return task.unsuitable.contains(
+                                     ProcessOf(worker->name(), worker->incarnation()));
                                }),
                 workers.end());
-  const bool fits_another =
-      std::any_of(workers.begin(), workers.end(), [&task](const v1::Worker* worker) {
-        return Fits(task.record.task().placement(), *worker);
-      });
+  const bool fits_another = std::any_of(
+      workers.begin(), workers.end(),
+      [&task](const v1::Worker* worker) { return Fits(task.record.task().placement(), *worker); });
   if (!fits_another) {
     reason.set_code(v1::WaitingReason::CODE_NO_FIT);
     reason.set_message(
@@ -331,8 +335,8 @@ void Scheduler::RefreshWaitingReasons() {
   const std::vector<const v1::Worker*> workers = WorkersThatTake();
   for (auto& [bytes, placement] : classes_) {
     v1::WaitingReason reason = WhyWaiting(placement.needs, workers);
-    const bool news = reason.code() != placement.reason.code() &&
-                      reason.code() != v1::WaitingReason::CODE_BUSY;
+    const bool news =
+        reason.code() != placement.reason.code() && reason.code() != v1::WaitingReason::CODE_BUSY;
     placement.reason = std::move(reason);
     if (!news) continue;
     for (const QueuePosition& position : placement.ready) {

@@ -29,11 +29,10 @@ absl::Span<const uint8_t> ToBytes(absl::string_view text) {
 absl::Status CheckDigest(int64_t expected_size_bytes, absl::string_view expected_sha256,
                          int64_t size_bytes, absl::string_view sha256) {
   if (size_bytes == expected_size_bytes && sha256 == expected_sha256) return absl::OkStatus();
-  return WithReason(
-      absl::DataLossError(absl::StrCat(size_bytes, " bytes with SHA-256 ", sha256,
-                                       " arrived; announced were ", expected_size_bytes,
-                                       " bytes with ", Quoted(expected_sha256))),
-      "DIGEST_MISMATCH");
+  return WithReason(absl::DataLossError(absl::StrCat(
+                        size_bytes, " bytes with SHA-256 ", sha256, " arrived; announced were ",
+                        expected_size_bytes, " bytes with ", Quoted(expected_sha256))),
+                    "DIGEST_MISMATCH");
 }
 
 // Makes entries of a folder durable.
@@ -187,15 +186,14 @@ absl::Status ArtifactFiles::FinishUpload(const std::string& name, int64_t size_b
   Sha256 digest;
   int64_t done = 0;
   while (true) {
-    PLUMBLINE_ASSIGN_OR_RETURN(const std::string bytes,
-                               ReadAt(descriptor, path, done, kReadBytes));
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(descriptor, path, done, kReadBytes));
     if (bytes.empty()) break;
     digest.Update(bytes);
     done += static_cast<int64_t>(bytes.size());
   }
   if (done < size_bytes) {
-    return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                          "only ", done, " of ", size_bytes, " bytes were written")),
+    return WithReason(absl::FailedPreconditionError(
+                          absl::StrCat("only ", done, " of ", size_bytes, " bytes were written")),
                       "UPLOAD_INCOMPLETE");
   }
   PLUMBLINE_RETURN_IF_ERROR(CheckDigest(size_bytes, sha256, done, digest.FinishHex()));

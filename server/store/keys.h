@@ -56,15 +56,15 @@ std::string Workers();  // Prefix.
 
 // Family::kJobs.
 std::string Job(int64_t job);
-std::string Jobs();                            // Prefix.
-std::string JobId(absl::string_view id);       // -> number
-std::string RequestId(absl::string_view id);   // -> number
-std::string LiveJob(int64_t job);              // Present while it has not finished.
-std::string LiveJobs();                        // Prefix.
+std::string Jobs();                           // Prefix.
+std::string JobId(absl::string_view id);      // -> number
+std::string RequestId(absl::string_view id);  // -> number
+std::string LiveJob(int64_t job);             // Present while it has not finished.
+std::string LiveJobs();                       // Prefix.
 std::string Task(TaskKey task);
-std::string Tasks(int64_t job);                // Prefix.
+std::string Tasks(int64_t job);  // Prefix.
 std::string Report(TaskKey task);
-std::string Reports(int64_t job);              // Prefix.
+std::string Reports(int64_t job);  // Prefix.
 
 // Family::kLeases.
 std::string Lease(TaskKey task);
@@ -81,9 +81,9 @@ std::string Revisions();  // Prefix.
 
 // Family::kArtifacts.
 std::string Artifact(absl::string_view name);
-std::string Artifacts();  // Prefix.
-std::string TaskArtifact(TaskKey task, absl::string_view file_name);  // -> name
-std::string JobArtifacts(int64_t job);                                // Prefix.
+std::string Artifacts();                                                              // Prefix.
+std::string TaskArtifact(TaskKey task, absl::string_view file_name);                  // -> name
+std::string JobArtifacts(int64_t job);                                                // Prefix.
 std::string UploadedArtifact(absl::string_view sha256, absl::string_view file_name);  // -> name
 std::string Upload(absl::string_view name);
 std::string Uploads();  // Prefix.

@@ -116,8 +116,7 @@ absl::Status Store::Impl::OpenDatabase() {
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(options, options_.path, families, &handles, &db);
+  const rocksdb::Status status = rocksdb::DB::Open(options, options_.path, families, &handles, &db);
   if (!status.ok()) {
     // RocksDB has no code of its own for this.
     if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
@@ -168,8 +167,8 @@ absl::Status Store::Impl::LoadCounters() {
     return number;
   };
   newest_revision_ = NewestNumber(Family::kEvents, keys::Revisions());
-  oldest_revision_ = first_number(Family::kEvents, keys::Revisions(),
-                                  keys::PrefixEnd(keys::Revisions()));
+  oldest_revision_ =
+      first_number(Family::kEvents, keys::Revisions(), keys::PrefixEnd(keys::Revisions()));
   newest_audit_ = NewestNumber(Family::kAudit, "");
   oldest_audit_ = first_number(Family::kAudit, "", "");
   return Visit(Family::kLeases, keys::Leases(), keys::PrefixEnd(keys::Leases()), false,
@@ -248,12 +247,11 @@ void Store::Impl::Number(WriteSet* set) {
 
 // Drops a tenth at a time, since a deleted range costs reads until it is compacted.
 void Store::Impl::TrimLogs(WriteSet* set) {
-  const auto trim = [&](Family family, const std::string& prefix, int64_t newest,
-                        int64_t* oldest) {
+  const auto trim = [&](Family family, const std::string& prefix, int64_t newest, int64_t* oldest) {
     if (newest - *oldest < options_.max_log_entries + options_.max_log_entries / 10) return;
     const int64_t first_kept = newest - options_.max_log_entries + 1;
-    set->operations_.push_back({WriteSet::Operation::kDeleteRange, family,
-                                prefix + keys::Number(0), prefix + keys::Number(first_kept)});
+    set->operations_.push_back({WriteSet::Operation::kDeleteRange, family, prefix + keys::Number(0),
+                                prefix + keys::Number(first_kept)});
     *oldest = first_kept;
   };
   trim(Family::kEvents, keys::Revisions(), newest_revision_, &oldest_revision_);

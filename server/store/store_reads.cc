@@ -49,12 +49,12 @@ absl::Status Store::Impl::VisitRecords(Family family, absl::string_view begin,
                                        absl::string_view end, bool newest_first,
                                        const Take& take) const {
   absl::Status status;
-  PLUMBLINE_RETURN_IF_ERROR(Visit(family, begin, end, newest_first,
-                                  [&](absl::string_view key, absl::string_view value) {
-                                    absl::StatusOr<Record> record = Parse<Record>(value, key);
-                                    status = record.status();
-                                    return record.ok() && take(key, *std::move(record));
-                                  }));
+  PLUMBLINE_RETURN_IF_ERROR(
+      Visit(family, begin, end, newest_first, [&](absl::string_view key, absl::string_view value) {
+        absl::StatusOr<Record> record = Parse<Record>(value, key);
+        status = record.status();
+        return record.ok() && take(key, *std::move(record));
+      }));
   return status;
 }
 
@@ -93,7 +93,8 @@ absl::StatusOr<int64_t> Store::FindRequest(absl::string_view request_id) const {
 absl::StatusOr<store::JobRecord> Store::ReadJob(int64_t job) const {
   absl::StatusOr<store::JobRecord> record =
       impl_->GetRecord<store::JobRecord>(Family::kJobs, keys::Job(job));
-  if (absl::IsNotFound(record.status())) return WithReason(absl::NotFoundError("the job was deleted"), "NOT_FOUND");
+  if (absl::IsNotFound(record.status()))
+    return WithReason(absl::NotFoundError("the job was deleted"), "NOT_FOUND");
   return record;
 }
 
@@ -108,18 +109,17 @@ absl::StatusOr<v1::TaskReport> Store::ReadReport(TaskKey task) const {
 absl::StatusOr<std::vector<store::TaskRecord>> Store::ReadTasks(int64_t job) const {
   std::vector<store::TaskRecord> tasks;
   const std::string prefix = keys::Tasks(job);
-  PLUMBLINE_RETURN_IF_ERROR(impl_->VisitRecords<store::TaskRecord>(
-      Family::kJobs, prefix, keys::PrefixEnd(prefix), false,
-      [&tasks](absl::string_view, store::TaskRecord task) {
-        tasks.push_back(std::move(task));
-        return true;
-      }));
+  PLUMBLINE_RETURN_IF_ERROR(
+      impl_->VisitRecords<store::TaskRecord>(Family::kJobs, prefix, keys::PrefixEnd(prefix), false,
+                                             [&tasks](absl::string_view, store::TaskRecord task) {
+                                               tasks.push_back(std::move(task));
+                                               return true;
+                                             }));
   return tasks;
 }
 
 absl::Status Store::VisitJobs(
-    int64_t before,
-    const std::function<bool(int64_t, const store::JobRecord&)>& visit) const {
+    int64_t before, const std::function<bool(int64_t, const store::JobRecord&)>& visit) const {
   return impl_->VisitRecords<store::JobRecord>(
       Family::kJobs, keys::Jobs(), keys::Job(before), true,
       [&visit](absl::string_view key, const store::JobRecord& job) {
@@ -213,8 +213,8 @@ absl::StatusOr<v1::Artifact> Store::ReadArtifact(absl::string_view name) const {
 absl::StatusOr<std::vector<v1::Artifact>> Store::ReadArtifactsOf(int64_t job) const {
   std::vector<std::string> names;
   const std::string prefix = keys::JobArtifacts(job);
-  PLUMBLINE_RETURN_IF_ERROR(impl_->Visit(Family::kArtifacts, prefix, keys::PrefixEnd(prefix),
-                                         false, [&names](absl::string_view, absl::string_view name) {
+  PLUMBLINE_RETURN_IF_ERROR(impl_->Visit(Family::kArtifacts, prefix, keys::PrefixEnd(prefix), false,
+                                         [&names](absl::string_view, absl::string_view name) {
                                            names.emplace_back(name);
                                            return true;
                                          }));
@@ -228,9 +228,8 @@ absl::StatusOr<std::vector<v1::Artifact>> Store::ReadArtifactsOf(int64_t job) co
 
 absl::StatusOr<v1::Artifact> Store::FindTaskArtifact(TaskKey task,
                                                      absl::string_view file_name) const {
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      const std::string name,
-      impl_->Get(Family::kArtifacts, keys::TaskArtifact(task, file_name)));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string name,
+                             impl_->Get(Family::kArtifacts, keys::TaskArtifact(task, file_name)));
   return ReadArtifact(name);
 }
 
@@ -245,12 +244,11 @@ absl::StatusOr<v1::Artifact> Store::FindUploadedArtifact(absl::string_view sha25
 absl::StatusOr<std::vector<std::string>> Store::Impl::Suffixes(Family family,
                                                                const std::string& prefix) const {
   std::vector<std::string> suffixes;
-  PLUMBLINE_RETURN_IF_ERROR(
-      Visit(family, prefix, keys::PrefixEnd(prefix), false,
-            [&](absl::string_view key, absl::string_view) {
-              suffixes.emplace_back(absl::StripPrefix(key, prefix));
-              return true;
-            }));
+  PLUMBLINE_RETURN_IF_ERROR(Visit(family, prefix, keys::PrefixEnd(prefix), false,
+                                  [&](absl::string_view key, absl::string_view) {
+                                    suffixes.emplace_back(absl::StripPrefix(key, prefix));
+                                    return true;
+                                  }));
   return suffixes;
 }
 

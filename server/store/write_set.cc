@@ -91,9 +91,7 @@ void WriteSet::PutWorker(const store::WorkerRecord& record) {
   Put(Family::kMeta, keys::Worker(record.worker().name()), record.SerializeAsString());
 }
 
-void WriteSet::DeleteWorker(absl::string_view name) {
-  Delete(Family::kMeta, keys::Worker(name));
-}
+void WriteSet::DeleteWorker(absl::string_view name) { Delete(Family::kMeta, keys::Worker(name)); }
 
 void WriteSet::PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> task) {
   Put(Family::kArtifacts, keys::Artifact(artifact.name()), artifact.SerializeAsString());

@@ -1,0 +1,295 @@
+// Workers, artifacts and the server itself, through gRPC and HTTP.
+#include <httplib.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "common/sha256.h"
+#include "common/status.h"
+#include "server/testing/coordinator_fixture.h"
+
+namespace plumbline::server {
+namespace {
+
+class WorkersTest : public CoordinatorTest {
+ protected:
+  absl::StatusOr<v1::Upload> CreateUpload(const std::string& bytes, bool announce_digest = false) {
+    v1::CreateUploadRequest request;
+    request.set_file_name("capture.safetensors");
+    request.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    if (announce_digest) request.set_sha256(Sha256Hex(bytes));
+    return Call(artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, request);
+  }
+
+  absl::StatusOr<v1::Upload> WriteUpload(const std::string& name, int64_t offset,
+                                         const std::string& bytes) {
+    v1::WriteUploadRequest request;
+    request.set_name(name);
+    request.set_offset(offset);
+    request.set_data(bytes);
+    return Call(artifacts_.get(), &v1::ArtifactService::Stub::WriteUpload, request);
+  }
+
+  absl::StatusOr<v1::Artifact> FinishUpload(const std::string& name, int64_t size,
+                                            const std::string& sha256) {
+    v1::FinishUploadRequest request;
+    request.set_name(name);
+    request.set_size_bytes(size);
+    request.set_sha256(sha256);
+    return Call(artifacts_.get(), &v1::ArtifactService::Stub::FinishUpload, request);
+  }
+
+  absl::StatusOr<std::string> Download(const std::string& name, int64_t offset, int64_t length) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::GetArtifactRequest request;
+    request.set_name(name);
+    request.set_offset(offset);
+    request.set_length(length);
+    const auto stream = artifacts_->GetArtifact(&context, request);
+    std::string bytes;
+    v1::GetArtifactResponse part;
+    v1::StreamTrailer trailer;
+    while (stream->Read(&part)) {
+      bytes += part.chunk();
+      if (part.has_trailer()) trailer = part.trailer();
+    }
+    const grpc::Status status = stream->Finish();
+    if (!status.ok()) return FromGrpcStatus(status);
+    EXPECT_EQ(trailer.size_bytes(), static_cast<int64_t>(bytes.size()));
+    EXPECT_EQ(trailer.sha256(), Sha256Hex(bytes));
+    return bytes;
+  }
+
+  absl::StatusOr<v1::Artifact> Put(const v1::Lease& lease, const std::string& bytes,
+                                   const std::string& sha256) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::Artifact artifact;
+    const auto stream = workers_->PutArtifact(&context, &artifact);
+    v1::PutArtifactRequest request;
+    auto& header = *request.mutable_header();
+    header.set_task(lease.task());
+    header.set_fencing_token(lease.fencing_token());
+    header.set_role(v1::ARTIFACT_ROLE_TENSORS);
+    header.set_file_name("tensors-tiny.safetensors");
+    stream->Write(request);
+    request.set_chunk(bytes);
+    stream->Write(request);
+    request.mutable_trailer()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    request.mutable_trailer()->set_sha256(sha256);
+    stream->Write(request);
+    stream->WritesDone();
+    const grpc::Status status = stream->Finish();
+    if (!status.ok()) return FromGrpcStatus(status);
+    return artifact;
+  }
+
+  httplib::Client Http() const { return httplib::Client("http://" + coordinator_->http_address()); }
+};
+
+TEST_F(WorkersTest, WaitForATaskWithoutPolling) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  absl::StatusOr<v1::AcquireTaskResponse> answer;
+  std::thread waiting([&] { answer = Acquire("one", "i1", 60); });
+  const std::string job = Create(Replay({"tiny"}))->name();
+  waiting.join();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->assignment().lease().task(), job + "/tasks/0");
+  EXPECT_FALSE(Acquire("one", "i1")->has_assignment());
+}
+
+TEST_F(WorkersTest, ThatAreUnknownAreToldToRegister) {
+  Start();
+  const absl::Status status = Acquire("one", "i1").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(GetReason(status), kWorkerUnknownReason);
+  ASSERT_TRUE(Register("one", "i1").ok());
+  EXPECT_TRUE(Acquire("one", "i1").ok());
+  EXPECT_EQ(GetReason(Acquire("one", "i2").status()), kWorkerUnknownReason);
+  EXPECT_TRUE(absl::IsInvalidArgument(Register("No Such Id!", "i1")));
+}
+
+TEST_F(WorkersTest, ThatDrainTakeNothingMore) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  absl::StatusOr<v1::AcquireTaskResponse> answer;
+  std::thread waiting([&] { answer = Acquire("one", "i1", 60); });
+  v1::DrainWorkerRequest drain;
+  drain.set_name("workers/one");
+  EXPECT_EQ(Call(admin_.get(), &v1::AdminService::Stub::DrainWorker, drain)->state(),
+            v1::WORKER_STATE_DRAINING);
+  waiting.join();
+  EXPECT_TRUE(answer->drain());
+  const std::string job = Create(Replay({"tiny"}))->name();
+  EXPECT_TRUE(Acquire("one", "i1")->drain());
+  Restart();
+  EXPECT_TRUE(Acquire("one", "i1")->drain());
+  ASSERT_TRUE(Register("one", "i2").ok());
+  EXPECT_TRUE(Acquire("one", "i2")->has_assignment());
+  drain.set_name("workers/none");
+  EXPECT_TRUE(
+      absl::IsNotFound(Call(admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status()));
+}
+
+TEST_F(WorkersTest, LoseTheirTaskWhenTheyAreSilent) {
+  options_.clock = &fake_clock_;
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  ASSERT_TRUE(Register("two", "i1").ok());
+  const std::string job = Create(Replay({"tiny"}))->name();
+  const v1::Lease first = Acquire("one", "i1")->assignment().lease();
+  absl::StatusOr<v1::AcquireTaskResponse> answer;
+  std::thread waiting([&] { answer = Acquire("two", "i1", 60); });
+  fake_clock_.Advance(options_.scheduler.lease_duration / 2);
+  v1::HeartbeatRequest beat;
+  beat.set_worker("workers/two");
+  beat.set_incarnation("i1");
+  ASSERT_TRUE(Call(workers_.get(), &v1::WorkerService::Stub::Heartbeat, beat).ok());
+  fake_clock_.Advance(options_.scheduler.lease_duration / 2);
+  // It may have asked before or after the lease was lost.
+  waiting.join();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_EQ(answer->assignment().lease().task(), first.task());
+  EXPECT_EQ(GetReason(Complete(first, Passed())), kLeaseLostReason);
+  EXPECT_EQ(GetReason(Put(first, "x", Sha256Hex("x")).status()), kLeaseLostReason);
+  ASSERT_TRUE(Complete(answer->assignment().lease(), Passed()).ok());
+  EXPECT_EQ(Get(job)->tasks(0).attempts(0).end(), v1::ATTEMPT_END_LEASE_EXPIRED);
+}
+
+TEST_F(WorkersTest, AreTooSmallForALayoutAndTheTaskSaysSo) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1", /*memory_bytes=*/int64_t{4} << 30).ok());
+  v1::CreateJobRequest request = Replay({"released"});
+  request.mutable_spec()->set_checkpoint("synthetic:released");
+  const v1::Job job = Create(request).value();
+  EXPECT_EQ(job.waiting_reason().code(), v1::WaitingReason::CODE_MEMORY);
+  EXPECT_TRUE(absl::StrContains(job.waiting_reason().message(), "4.3 GB"))
+      << job.waiting_reason().message();
+  EXPECT_FALSE(Acquire("one", "i1")->has_assignment());
+}
+
+TEST_F(WorkersTest, UploadsAreCheckedAndKept) {
+  Start();
+  const std::string bytes(3000000, 'x');
+  const std::string upload = CreateUpload(bytes)->name();
+  EXPECT_EQ(WriteUpload(upload, 0, bytes.substr(0, 1000000))->size_bytes(), 1000000);
+  EXPECT_EQ(WriteUpload(upload, 0, bytes.substr(0, 1000000))->size_bytes(), 1000000);
+  const absl::Status hole = WriteUpload(upload, 2000000, bytes.substr(2000000)).status();
+  EXPECT_EQ(GetReason(hole), "WRONG_OFFSET") << hole;
+  EXPECT_TRUE(absl::IsInvalidArgument(WriteUpload(upload, 2999999, "ab").status()));
+  Restart();
+  EXPECT_EQ(WriteUpload(upload, 1000000, bytes.substr(1000000, 1000000))->size_bytes(), 2000000);
+  EXPECT_EQ(WriteUpload(upload, 2000000, bytes.substr(2000000))->size_bytes(), 3000000);
+  const std::string artifact = FinishUpload(upload, 3000000, Sha256Hex(bytes))->name();
+  EXPECT_EQ(Download(artifact, 0, 0).value(), bytes);
+  EXPECT_EQ(Download(artifact, 2999990, 100)->size(), 10u);
+  EXPECT_EQ(CreateUpload(bytes, /*announce_digest=*/true)->artifact(), artifact);
+  EXPECT_TRUE(absl::IsNotFound(WriteUpload(upload, 0, "x").status()));
+  Restart();
+  EXPECT_EQ(Download(artifact, 0, 0).value(), bytes);
+}
+
+TEST_F(WorkersTest, UploadsWithAWrongDigestAreGone) {
+  Start();
+  const std::string upload = CreateUpload("right")->name();
+  ASSERT_TRUE(WriteUpload(upload, 0, "wrong").ok());
+  const absl::Status status = FinishUpload(upload, 5, Sha256Hex("right")).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(GetReason(status), "DIGEST_MISMATCH");
+  EXPECT_TRUE(absl::IsNotFound(FinishUpload(upload, 5, Sha256Hex("wrong")).status()));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/uploads"));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/artifacts"));
+}
+
+TEST_F(WorkersTest, ArtifactsOfTasksAreCheckedReplacedAndDeletedWithTheJob) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  const std::string job = Create(Replay({"tiny"}))->name();
+  const v1::Lease lease = Acquire("one", "i1")->assignment().lease();
+  EXPECT_TRUE(absl::IsDataLoss(Put(lease, "first", Sha256Hex("other")).status()));
+  const std::string first = Put(lease, "first", Sha256Hex("first"))->name();
+  const std::string second = Put(lease, "second", Sha256Hex("second"))->name();
+  EXPECT_TRUE(absl::IsNotFound(Download(first, 0, 0).status()));
+  EXPECT_EQ(Download(second, 0, 0).value(), "second");
+  ASSERT_EQ(Get(job)->artifacts_size(), 1);
+  EXPECT_EQ(Get(job)->artifacts(0).name(), second);
+
+  v1::CreateTicketRequest ask;
+  ask.set_name(second);
+  const v1::Ticket ticket =
+      Call(artifacts_.get(), &v1::ArtifactService::Stub::CreateTicket, ask).value();
+  httplib::Client http = Http();
+  EXPECT_EQ(http.Get(ticket.url_path().c_str())->body, "second");
+  const auto range = http.Get(ticket.url_path().c_str(), {{"Range", "bytes=1-3"}});
+  EXPECT_EQ(range->status, 206);
+  EXPECT_EQ(range->body, "eco");
+  EXPECT_EQ(range->get_header_value("Content-Range"), "bytes 1-3/6");
+  EXPECT_EQ(http.Get(("/" + second).c_str())->status, 403);
+  EXPECT_EQ(http.Get(("/" + first + "?ticket=" + ticket.ticket()).c_str())->status, 403);
+
+  ASSERT_TRUE(Complete(lease, Passed()).ok());
+  v1::DeleteJobRequest deletion;
+  deletion.set_name(job);
+  ASSERT_TRUE(Call(jobs_.get(), &v1::JobService::Stub::DeleteJob, deletion).ok());
+  EXPECT_TRUE(absl::IsNotFound(Download(second, 0, 0).status()));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/artifacts"));
+}
+
+TEST_F(WorkersTest, EveryChangeIsInTheAuditLog) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  const std::string job = Create(Replay({"tiny"}))->name();
+  v1::CancelJobRequest cancel;
+  cancel.set_name(job);
+  ASSERT_TRUE(Call(jobs_.get(), &v1::JobService::Stub::CancelJob, cancel).ok());
+  const v1::ListAuditEventsResponse audit =
+      Call(admin_.get(), &v1::AdminService::Stub::ListAuditEvents, v1::ListAuditEventsRequest())
+          .value();
+  ASSERT_EQ(audit.events_size(), 3);
+  EXPECT_EQ(audit.events(0).method(), "plumbline.v1.JobService/CancelJob");
+  EXPECT_EQ(audit.events(0).resource(), job);
+  EXPECT_EQ(audit.events(2).method(), "plumbline.v1.WorkerService/RegisterWorker");
+}
+
+TEST_F(WorkersTest, TheServerSaysHowItIs) {
+  Start();
+  ASSERT_TRUE(Create(Replay({"tiny"})).ok());
+  httplib::Client http = Http();
+  EXPECT_EQ(http.Get("/healthz")->status, 200);
+  EXPECT_EQ(http.Get("/readyz")->status, 200);
+  const std::string metrics = http.Get("/metrics")->body;
+  EXPECT_TRUE(absl::StrContains(metrics, "plumbline_queue_depth_tasks 1")) << metrics;
+  EXPECT_TRUE(absl::StrContains(
+      metrics, "plumbline_rpcs_total{code=\"OK\",method=\"JobService/CreateJob\"} 1"))
+      << metrics;
+}
+
+TEST_F(WorkersTest, TheServerListensOnASocketAndOnLoopbackOnly) {
+  // The test's own folder may have too long a name for a socket.
+  const std::string socket = absl::StrCat("/tmp/plumbline-test-", getpid(), ".sock");
+  options_.listen = {"unix:" + socket};
+  options_.http = "";
+  Start();
+  EXPECT_TRUE(Create(Replay({"tiny"})).ok());
+  CoordinatorOptions second = options_;
+  EXPECT_EQ(GetReason(Coordinator::Start(second).status()), "STORE_IN_USE");
+  for (const char* const address : {"0.0.0.0:0", "192.0.2.1:7433", "[::]:0", "example.com:1"}) {
+    CoordinatorOptions open = options_;
+    open.data_dir += ".open";
+    open.listen = {address};
+    const absl::Status status = Coordinator::Start(open).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << address << ": " << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "127.0.0.1")) << status;
+    EXPECT_FALSE(std::filesystem::exists(open.data_dir));
+  }
+  coordinator_.reset();
+  EXPECT_FALSE(std::filesystem::exists(socket));
+}
+
+}  // namespace
+}  // namespace plumbline::server

@@ -80,7 +80,11 @@ int Main(int argc, char** argv) {
   app.add_option("--lease-duration", flags.lease_duration,
                  "A worker that is not heard of for so long loses its tasks, e.g. 15s")
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
 
   // Every thread inherits this, so that the one that waits for them gets the signals.
   sigset_t signals;

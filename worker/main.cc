@@ -1,9 +1,9 @@
 // plumbline-worker: does the tasks of a coordinator on this machine's device.
-#include <pthread.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "kernels/identity/embedded.h"
+#include "nlohmann/json.hpp"
 #include "worker/byte_size.h"
 #include "worker/daemon.h"
 
@@ -116,65 +117,87 @@ absl::Status Finish(Flags* flags) {
   return absl::OkStatus();
 }
 
-// Drains the worker on SIGTERM or SIGINT, stops it at once on the second. The signals must be
-// blocked in every thread.
+// Where the signal handler writes the numbers of signals, and a zero where nothing more comes.
+int signal_pipe[2];
+
+void TellSignal(int signal) {
+  const int error_number = errno;
+  const char number = static_cast<char>(signal);
+  // A pipe that is full has been told often enough.
+  if (write(signal_pipe[1], &number, 1) != 1) errno = error_number;
+}
+
+// A handler, since OpenBLAS' threads begin before main() and block no signal.
+absl::Status CatchSignals() {
+  if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(signal_pipe[0], F_SETFL, 0) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot make a pipe for signals");
+  }
+  struct sigaction action = {};
+  action.sa_handler = TellSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  return absl::OkStatus();
+}
+
+// Drains the worker on the first SIGTERM or SIGINT, stops it at once on the second.
 class SignalThread {
  public:
-  SignalThread(const sigset_t& signals, Worker* worker)
-      : thread_([this, signals, worker] {
+  explicit SignalThread(Worker* worker)
+      : thread_([worker] {
           for (bool first = true;; first = false) {
-            int signal = 0;
-            sigwait(&signals, &signal);
-            if (ending_) return;
-            Log(LogLevel::kInfo, first ? "draining" : "stopping", {{"signal", signal}});
+            char signal = 0;
+            while (read(signal_pipe[0], &signal, 1) < 0 && errno == EINTR) {
+            }
+            if (signal == 0) return;
+            Log(LogLevel::kInfo, first ? "draining" : "stopping",
+                {{"signal", static_cast<int>(signal)}});
             first ? worker->RequestDrain() : worker->RequestStop();
           }
         }) {}
 
   ~SignalThread() {
-    ending_ = true;
-    pthread_kill(thread_.native_handle(), SIGTERM);
+    TellSignal(0);
     thread_.join();
   }
 
  private:
-  std::atomic<bool> ending_{false};
   std::thread thread_;
 };
 
-absl::Status WriteReadyFile(const std::string& path, const Worker& worker) {
-  return WriteFileAtomically(
-      path, absl::StrCat("{\"worker\": \"", worker.name(),
-                         "\", \"metrics_port\": ", worker.metrics_port(),
-                         ", \"grpc_port\": ", worker.grpc_port(), ", \"pid\": ", getpid(), "}\n"));
+// `address` with the port that was taken for a port of 0.
+std::string WithPort(const std::string& address, int port) {
+  return port == 0 ? "" : absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
 
-absl::Status RunWorker(const Flags& flags, const sigset_t& signals) {
+absl::Status WriteReadyFile(const Flags& flags, const Worker& worker) {
+  nlohmann::json ready;
+  ready["worker"] = worker.name();
+  ready["metrics"] = WithPort(flags.worker.metrics_address, worker.metrics_port());
+  ready["grpc"] = WithPort(flags.worker.grpc_address, worker.grpc_port());
+  return WriteFileAtomically(flags.ready_file, ready.dump() + "\n");
+}
+
+absl::Status RunWorker(const Flags& flags) {
+  PLUMBLINE_RETURN_IF_ERROR(CatchSignals());
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start(flags.worker));
   Log(LogLevel::kInfo, "started",
       {{"version", kVersion},
        {"server", flags.worker.server},
-       {"metrics_port", worker->metrics_port()},
-       {"grpc_port", worker->grpc_port()},
+       {"metrics", WithPort(flags.worker.metrics_address, worker->metrics_port())},
+       {"grpc", WithPort(flags.worker.grpc_address, worker->grpc_port())},
        {"kernel_identity", flags.worker.kernel_identity.sha256}});
-  const SignalThread signal_thread(signals, worker.get());
+  const SignalThread signal_thread(worker.get());
   PLUMBLINE_RETURN_IF_ERROR(worker->AwaitRegistration());
   // It may have been told to end before it ever was registered.
   if (!flags.ready_file.empty() && !worker->name().empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(WriteReadyFile(flags.ready_file, *worker));
+    PLUMBLINE_RETURN_IF_ERROR(WriteReadyFile(flags, *worker));
   }
   return worker->Wait();
 }
 
 int Main(int argc, char** argv) {
-  // Before any thread begins, so that all inherit it.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-
   Flags flags;
   flags.worker.state_directory = DefaultStateDirectory();
   flags.worker.metrics_address = "127.0.0.1:0";
@@ -187,7 +210,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kBadUse;
   }
   absl::Status status = Finish(&flags);
-  if (status.ok()) status = RunWorker(flags, signals);
+  if (status.ok()) status = RunWorker(flags);
   if (status.ok()) return 0;
   std::fprintf(stderr, "plumbline-worker: %s\n", std::string(status.message()).c_str());
   return absl::IsInvalidArgument(status) ? kBadUse : kFailed;

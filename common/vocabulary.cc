@@ -8,6 +8,7 @@ namespace plumbline {
 namespace {
 
 constexpr absl::string_view kBlockReplay = "block-replay";
+constexpr absl::string_view kFullModel = "full-model";
 
 constexpr FaultInfo kFaults[] = {
     {kBlockReplay, "swiglu-halves", "swiglu", "", "The two halves that SwiGLU reads are swapped."},
@@ -30,6 +31,20 @@ constexpr FaultInfo kFaults[] = {
      "The gather backward adds in bfloat16, starting one row later with every execution."},
     {kBlockReplay, "split-by-rows", "q_proj", "batch",
      "Matrix products split their reduction by the number of rows and round the parts."},
+    {kFullModel, "swiglu-halves", "nodes.block.0", "",
+     "The two halves that SwiGLU reads in block 0 are swapped."},
+    {kFullModel, "qk-heads", "nodes.block.0", "",
+     "The rows of the query and key weights of block 0 are permuted by whole heads."},
+    {kFullModel, "native-qkv", "nodes.block.0", "",
+     "The fused QKV weight of block 0 is cut into thirds with its heads left interleaved."},
+    {kFullModel, "rope-128", "nodes.block.0", "",
+     "Every channel of a head is rotated in block 0 instead of the first three quarters."},
+    {kFullModel, "last-keys", "nodes.block.0", "",
+     "Attention in block 0 drops the last eighth of the keys, at least one."},
+    {kFullModel, "audio-as-video", "nodes.block.0", "",
+     "Audio rows carry the tag of video rows, in every block."},
+    {kFullModel, "zero-gradient", "parameter.transformer_blocks.0.attn.to_q.weight", "zero",
+     "The gradient of the query weight of block 0 is zero."},
 };
 
 constexpr NamedLayout kLayouts[] = {

@@ -13,7 +13,8 @@
 namespace plumbline::drift {
 namespace {
 
-constexpr absl::string_view kJob = "block-replay";
+constexpr absl::string_view kBlockReplay = "block-replay";
+constexpr absl::string_view kFullModel = "full-model";
 
 using Decorator = std::function<SharedOperation(SharedOperation)>;
 using Builder = absl::Status (*)(const FaultTarget& target, Fault* fault);
@@ -155,17 +156,26 @@ constexpr NamedBuilder kBuilders[] = {
     {"split-by-rows", SplitProducts},
 };
 
-}  // namespace
-
-absl::StatusOr<Fault> MakeBlockFault(absl::string_view name, const FaultTarget& target) {
+absl::StatusOr<Fault> MakeFault(absl::string_view job, absl::string_view name,
+                                const FaultTarget& target) {
   Fault fault;
-  fault.info = FindFault(kJob, name);
+  fault.info = FindFault(job, name);
   for (const NamedBuilder& builder : kBuilders) {
     if (fault.info == nullptr || builder.name != name) continue;
     PLUMBLINE_RETURN_IF_ERROR(builder.build(target, &fault));
     return fault;
   }
-  return FieldError("inject", absl::StrCat("there is no fault ", Quoted(name)), FaultNames(kJob));
+  return FieldError("inject", absl::StrCat("there is no fault ", Quoted(name)), FaultNames(job));
+}
+
+}  // namespace
+
+absl::StatusOr<Fault> MakeBlockFault(absl::string_view name, const FaultTarget& target) {
+  return MakeFault(kBlockReplay, name, target);
+}
+
+absl::StatusOr<Fault> MakeFullModelFault(absl::string_view name, const FaultTarget& target) {
+  return MakeFault(kFullModel, name, target);
 }
 
 v1::ControlResult JudgeControl(const FaultInfo& fault, const v1::Verdict& verdict) {

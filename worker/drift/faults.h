@@ -40,9 +40,11 @@ struct FaultTarget {
   const OperationRegistration& grad_sum;
 };
 
-// A fault of block replay. INVALID_ARGUMENT on "inject" lists the names, or says what the fault
-// needs that the checkpoint does not have.
+// A fault of block replay, or of a full model, whose graph is then the whole transformer's.
+// INVALID_ARGUMENT on "inject" lists the names, or says what the fault needs that the checkpoint
+// does not have.
 absl::StatusOr<Fault> MakeBlockFault(absl::string_view name, const FaultTarget& target);
+absl::StatusOr<Fault> MakeFullModelFault(absl::string_view name, const FaultTarget& target);
 
 // Whether a verdict names the fault where it was put.
 v1::ControlResult JudgeControl(const FaultInfo& fault, const v1::Verdict& verdict);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/status.h"
 
 namespace plumbline::h3 {
@@ -231,6 +232,24 @@ absl::Status Executor::Accumulate(const GradientPlan& gradient) {
   sum.inputs = terms;
   sum.output = gradient.sum;
   return plan_->composition->grad_sum->operation->Forward(context_, sum);
+}
+
+absl::StatusOr<DType> Executor::TapType(absl::string_view name, TapKind kind) const {
+  if (kind == TapKind::kParameterGradient) {
+    absl::string_view parameter = name;
+    absl::ConsumePrefix(&parameter, "parameter.");
+    for (size_t i = 0; i < plan_->nodes.size(); ++i) {
+      const std::vector<std::string>& names = graph_.nodes()[i].parameters;
+      for (size_t j = 0; j < plan_->nodes[i].grad_parameters.size(); ++j) {
+        if (names[j] == parameter) return plan_->nodes[i].grad_parameters[j].dtype;
+      }
+    }
+    return absl::NotFoundError(absl::StrCat("the plan has no '", name, "'"));
+  }
+  if (kind != TapKind::kForward) absl::ConsumeSuffix(&name, ".grad");
+  PLUMBLINE_ASSIGN_OR_RETURN(const ValueId id, graph_.FindValue(name));
+  const ValuePlan& value = plan_->values[id];
+  return kind == TapKind::kForward ? value.stored.dtype : value.grad.dtype;
 }
 
 absl::Status Executor::Emit(const std::string& name, TapKind kind, NodeId node,

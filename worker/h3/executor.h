@@ -39,6 +39,9 @@ class Executor {
   absl::Status Forward(int segment);
   absl::Status Backward(int segment);
 
+  // The type of what is handed to a sink under this name. NOT_FOUND if the plan has no such tensor.
+  absl::StatusOr<DType> TapType(absl::string_view name, TapKind kind) const;
+
   // What ran for each node so far.
   const std::vector<NodeTrace>& trace() const { return plan_->trace; }
 

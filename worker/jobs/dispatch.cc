@@ -11,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/status.h"
-#include "worker/h3/numerical_identity.h"
 #include "worker/jobs/block_replay.h"
 #include "worker/jobs/compare_files.h"
+#include "worker/jobs/full_model.h"
+#include "worker/jobs/identity.h"
 #include "worker/jobs/layout.h"
 #include "worker/jobs/layout_proto.h"
 
@@ -51,27 +52,6 @@ class Inputs {
   const JobEnvironment& environment_;
   std::vector<std::pair<std::string, std::string>> names_;  // By path.
 };
-
-absl::StatusOr<v1::NumericalIdentity> IdentityOf(const std::string& composition,
-                                                 const std::string& checkpoint,
-                                                 const JobEnvironment& environment) {
-  h3::NumericalFacts facts;
-  facts.composition = composition;
-  // The library is the provider's; golden and candidate compute all by themselves.
-  if (absl::StrContains(composition, "provider")) facts.libraries = environment.libraries;
-  facts.device_class = environment.context.device->DeviceClass();
-  facts.checkpoint = checkpoint;
-  PLUMBLINE_ASSIGN_OR_RETURN(const h3::NumericalIdentity identity,
-                             h3::MakeNumericalIdentity(*environment.kernel_identity, facts));
-  v1::NumericalIdentity message;
-  message.set_sha256(identity.sha256);
-  for (const auto& [name, value] : identity.parts) {
-    v1::IdentityPart& part = *message.add_parts();
-    part.set_name(name);
-    part.set_value(value);
-  }
-  return message;
-}
 
 // Who computed what: the judged composition's identity and those of the sides beside it, captures
 // having none.
@@ -152,6 +132,33 @@ absl::StatusOr<JobResult> RunBlockReplay(const v1::JobSpec& spec, const JobEnvir
   return result;
 }
 
+absl::StatusOr<JobResult> RunFullModelTask(const v1::JobSpec& spec,
+                                           const JobEnvironment& environment, Inputs* inputs) {
+  FullModelFiles files;
+  const v1::CaptureSet& captures = spec.full_model().captures();
+  const auto fetch = [&](bool given, const v1::InputFile& file, absl::string_view field,
+                         std::string* path) -> absl::Status {
+    if (!given) return absl::OkStatus();
+    PLUMBLINE_ASSIGN_OR_RETURN(*path, inputs->Fetch(file, absl::StrCat("full_model.", field)));
+    return absl::OkStatus();
+  };
+  PLUMBLINE_RETURN_IF_ERROR(
+      fetch(captures.has_inputs(), captures.inputs(), "captures.inputs", &files.inputs));
+  PLUMBLINE_RETURN_IF_ERROR(
+      fetch(captures.has_golden(), captures.golden(), "captures.golden", &files.golden));
+  for (const auto& [name, file] : captures.providers()) {
+    PLUMBLINE_RETURN_IF_ERROR(
+        fetch(true, file, absl::StrCat("captures.providers[", name, "]"), &files.providers[name]));
+  }
+  PLUMBLINE_RETURN_IF_ERROR(fetch(captures.has_candidate(), captures.candidate(),
+                                  "captures.candidate", &files.candidate));
+  PLUMBLINE_RETURN_IF_ERROR(
+      fetch(spec.full_model().has_rule(), spec.full_model().rule(), "rule", &files.rule));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::shared_ptr<const h3::WeightSource> weights,
+                             environment.checkpoints->Open(spec.checkpoint()));
+  return RunFullModel(spec, files, *weights, environment);
+}
+
 absl::StatusOr<JobResult> RunComparison(const v1::ComparisonSpec& spec,
                                         const JobEnvironment& environment, Inputs* inputs) {
   if (!spec.has_tensors()) {
@@ -195,14 +202,16 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
   switch (spec.kind_case()) {
     case v1::JobSpec::kBlockReplay:
       return RunBlockReplay(spec, environment, inputs);
+    case v1::JobSpec::kFullModel:
+      return RunFullModelTask(spec, environment, inputs);
     case v1::JobSpec::kComparison:
       return RunComparison(spec.comparison(), environment, inputs);
     case v1::JobSpec::kLayout:
       return RunLayout(spec.layout(), environment);
     default:
-      return absl::UnimplementedError(absl::StrCat("this worker does no jobs of kind ",
-                                                   KindName(spec),
-                                                   "; it does block_replay, comparison, layout"));
+      return absl::UnimplementedError(
+          absl::StrCat("this worker does no jobs of kind ", KindName(spec),
+                       "; it does block_replay, full_model, comparison, layout"));
   }
 }
 

@@ -19,6 +19,9 @@ struct JobContext {
   Clock* clock = nullptr;
   std::function<void(const v1::NodeEvent&)> on_node;
   std::function<void(const v1::Progress&)> on_progress;
+  // Returns when the event is durable: what comes after it was not known before. An error ends the
+  // job with it.
+  std::function<absl::Status(const v1::RuleFrozenEvent&)> on_rule_frozen;
   // Asked often; an error (CANCELLED, lease lost) ends the job with it. A job in between has
   // written nothing.
   std::function<absl::Status()> check_cancelled;

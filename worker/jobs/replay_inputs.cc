@@ -1,6 +1,5 @@
 #include "worker/jobs/replay_inputs.h"
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -8,26 +7,13 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "kernels/numerics/bfloat16.h"
-#include "worker/jobs/layout_proto.h"
+#include "worker/jobs/run_inputs.h"
 
 namespace plumbline::jobs {
 namespace {
 
 constexpr char kLayoutsField[] = "block_replay.layouts";
-constexpr char kDefaultLayout[] = "tiny";
 constexpr char kUpstream[] = "block.upstream";
-
-absl::Status OpenInto(absl::string_view field, const std::string& path,
-                      std::unique_ptr<SafetensorsFile>* file) {
-  if (path.empty()) return absl::OkStatus();
-  absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::Open(path);
-  if (!opened.ok()) {
-    return FieldError(absl::StrCat("block_replay.captures.", field), opened.status().message(),
-                      "a safetensors file");
-  }
-  *file = std::make_unique<SafetensorsFile>(*std::move(opened));
-  return absl::OkStatus();
-}
 
 bool HoldsInputs(const SafetensorsFile& file) {
   for (const TensorInfo& tensor : file.tensors()) {
@@ -38,13 +24,6 @@ bool HoldsInputs(const SafetensorsFile& file) {
 
 bool SameBytes(const h3::HostTensor& a, const h3::HostTensor& b) { return a.Bytes() == b.Bytes(); }
 
-bool SameLayout(const h3::PackedLayout& a, const h3::PackedLayout& b) {
-  return a.position_ids == b.position_ids && a.token_tags == b.token_tags &&
-         a.video_indices == b.video_indices && a.audio_indices == b.audio_indices &&
-         a.text_indices == b.text_indices && a.timestep == b.timestep &&
-         a.timestep_indices == b.timestep_indices;
-}
-
 // The name of an input that differs, or "".
 std::string DifferingInput(const h3::BlockInputs& a, const h3::BlockInputs& b) {
   if (!SameLayout(a.layout, b.layout)) return "the packed layout";
@@ -52,10 +31,6 @@ std::string DifferingInput(const h3::BlockInputs& a, const h3::BlockInputs& b) {
   if (!SameBytes(a.temb, b.temb)) return "block.temb";
   if (!SameBytes(a.upstream, b.upstream)) return kUpstream;
   return "";
-}
-
-absl::StatusOr<h3::PackedLayout> Build(const h3::LayoutSpec& spec) {
-  return h3::BuildPackedLayout(spec, h3::kReplayVideoTimestep, h3::kReplayAudioTimestep);
 }
 
 // Reads the inputs of every capture that has some; they must agree. Returns whether there were any.
@@ -93,18 +68,6 @@ std::string RoundedDigest(const h3::HostTensor& tensor) {
                                        rounded.size() * sizeof(bfloat16)));
 }
 
-template <typename T>
-std::string Digest(const std::vector<T>& values) {
-  return Sha256Hex(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(values.data()),
-                                       values.size() * sizeof(T)));
-}
-
-template <typename T>
-Tensor VectorView(const std::vector<T>& values, DType dtype, int64_t width) {
-  return Tensor::Dense(const_cast<T*>(values.data()), dtype, 1,
-                       static_cast<int64_t>(values.size()) / width, width);
-}
-
 // `first` and, if there is a second item, both as one batch.
 absl::Status PutBatch(absl::string_view name, const h3::HostTensor& first,
                       const h3::HostTensor* second, drift::TensorStore* store) {
@@ -121,22 +84,18 @@ absl::Status PutBatch(absl::string_view name, const h3::HostTensor& first,
 
 absl::StatusOr<OpenCaptures> OpenCaptureFiles(const CaptureFiles& files) {
   OpenCaptures captures;
-  PLUMBLINE_RETURN_IF_ERROR(OpenInto("inputs", files.inputs, &captures.inputs));
-  PLUMBLINE_RETURN_IF_ERROR(OpenInto("golden", files.golden, &captures.golden));
-  PLUMBLINE_RETURN_IF_ERROR(OpenInto("providers", files.provider, &captures.provider));
-  PLUMBLINE_RETURN_IF_ERROR(OpenInto("candidate", files.candidate, &captures.candidate));
+  PLUMBLINE_ASSIGN_OR_RETURN(captures.inputs,
+                             OpenCapture("block_replay.captures.inputs", files.inputs));
+  PLUMBLINE_ASSIGN_OR_RETURN(captures.golden,
+                             OpenCapture("block_replay.captures.golden", files.golden));
+  PLUMBLINE_ASSIGN_OR_RETURN(captures.provider,
+                             OpenCapture("block_replay.captures.providers", files.provider));
+  PLUMBLINE_ASSIGN_OR_RETURN(captures.candidate,
+                             OpenCapture("block_replay.captures.candidate", files.candidate));
   return captures;
 }
 
-h3::RowCounts ReplayInputs::Rows() const {
-  h3::RowCounts rows;
-  rows.packed = values.layout.Rows();
-  rows.text = values.layout.TextRows();
-  rows.video = values.layout.VideoRows();
-  rows.audio = values.layout.AudioRows();
-  rows.timesteps = values.layout.Timesteps();
-  return rows;
-}
+h3::RowCounts ReplayInputs::Rows() const { return RowsOf(values.layout); }
 
 absl::StatusOr<ReplayInputs> MakeReplayInputs(const v1::BlockReplaySpec& spec,
                                               const OpenCaptures& captures,
@@ -144,49 +103,24 @@ absl::StatusOr<ReplayInputs> MakeReplayInputs(const v1::BlockReplaySpec& spec,
   ReplayInputs inputs;
   PLUMBLINE_ASSIGN_OR_RETURN(const bool captured,
                              ReadCapturedInputs(captures, config, spec.backward(), &inputs.values));
-  if (captured && spec.layouts().empty()) {
-    inputs.label = "captured inputs";
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      RunLayout chosen,
+      ChooseLayout(spec.layouts(), kLayoutsField, captured ? &inputs.values.layout : nullptr));
+  inputs.label = std::move(chosen.label);
+  inputs.layout = std::move(chosen.layout);
+  if (captured) {
+    inputs.values.layout = std::move(chosen.packed);
     return inputs;
   }
-  v1::Layout wanted;
-  wanted.set_name(kDefaultLayout);
-  if (!spec.layouts().empty()) wanted = spec.layouts(0);
-  PLUMBLINE_ASSIGN_OR_RETURN(const h3::LayoutSpec shape, LayoutFromProto(wanted, kLayoutsField));
-  PLUMBLINE_ASSIGN_OR_RETURN(h3::PackedLayout layout, Build(shape));
-  inputs.label = LayoutLabel(shape);
-  inputs.layout = LayoutToProto(shape);
-  if (!captured) {
-    PLUMBLINE_ASSIGN_OR_RETURN(inputs.values,
-                               h3::StandInBlockInputs(config, layout, h3::kStandInSeed));
-    return inputs;
-  }
-  const h3::PackedLayout& found = inputs.values.layout;
-  if (found.position_ids != layout.position_ids || found.token_tags != layout.token_tags ||
-      found.video_indices != layout.video_indices || found.audio_indices != layout.audio_indices ||
-      found.text_indices != layout.text_indices) {
-    return FieldError(kLayoutsField,
-                      absl::StrCat("the captured inputs have another layout (", found.Rows(),
-                                   " rows) than ", inputs.label, " (", layout.Rows(), " rows)"),
-                      "the layout of the captured inputs, or none");
-  }
-  // The same rows, and now their places are known.
-  inputs.values.layout.spec = shape;
-  inputs.values.layout.keyframe_rows = layout.keyframe_rows;
+  PLUMBLINE_ASSIGN_OR_RETURN(inputs.values,
+                             h3::StandInBlockInputs(config, chosen.packed, h3::kStandInSeed));
   return inputs;
 }
 
 std::map<std::string, std::string> InputDigests(const ReplayInputs& inputs, bool backward) {
-  const h3::PackedLayout& layout = inputs.values.layout;
-  std::map<std::string, std::string> digests = {
-      {"block.input", RoundedDigest(inputs.values.input)},
-      {"block.temb", Sha256Hex(inputs.values.temb.Bytes())},
-      {"position_ids", Digest(layout.position_ids)},
-      {"token_tags", Digest(layout.token_tags)},
-      {"video_indices", Digest(layout.video_indices)},
-      {"audio_indices", Digest(layout.audio_indices)},
-      {"text_indices", Digest(layout.text_indices)},
-      {"timestep", Digest(layout.timestep)},
-      {"timestep_indices", Digest(layout.timestep_indices)}};
+  std::map<std::string, std::string> digests = LayoutDigests(inputs.values.layout);
+  digests["block.input"] = RoundedDigest(inputs.values.input);
+  digests["block.temb"] = Sha256Hex(inputs.values.temb.Bytes());
   if (backward) digests[kUpstream] = RoundedDigest(inputs.values.upstream);
   return digests;
 }

@@ -303,8 +303,8 @@ TEST_F(JobsTest, ComparesTwoJobs) {
     EXPECT_NE(difference.a(), difference.b()) << difference.field();
   }
   EXPECT_EQ(in_b["block_replay.block"], "1");
-  EXPECT_TRUE(absl::StrContains(in_b["block_replay.layouts[1]"], "small"));
-  EXPECT_TRUE(absl::StrContains(in_b["labels[\"team\"]"], "kernels"));
+  EXPECT_TRUE(absl::StrContains(in_b["block_replay.layouts[1].name"], "small"));
+  EXPECT_TRUE(absl::StrContains(in_b["labels.team"], "kernels"));
   EXPECT_EQ(in_b.size(), 3u) << comparison.DebugString();
   ASSERT_EQ(comparison.identity_differences_size(), 1);
   EXPECT_EQ(comparison.identity_differences(0).b(), "build 1");

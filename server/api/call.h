@@ -64,23 +64,6 @@ grpc::ServerUnaryReactor* RunOnPool(const Api& api, absl::string_view method, Wo
   return call;
 }
 
-// Runs `check` (an absl::Status()) on the pool. If it is OK, `start` is given a function that ends
-// the call, with a status.
-template <typename Check, typename Start>
-grpc::ServerUnaryReactor* RunChecked(const Api& api, absl::string_view method, Check check,
-                                     Start start) {
-  auto* const call = new UnaryCall(api, method);
-  api.pool->Post([call, check = std::move(check), start = std::move(start)]() mutable {
-    const absl::Status status = check();
-    if (!status.ok()) {
-      call->End(status);
-      return;
-    }
-    start([call](absl::Status result) { call->End(result); });
-  });
-  return call;
-}
-
 // A call that ends at once.
 grpc::ServerUnaryReactor* Refuse(const Api& api, absl::string_view method, absl::Status status);
 

@@ -3,91 +3,60 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/text_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/json.h"
 #include "google/protobuf/util/json_util.h"
-#include "google/protobuf/util/message_differencer.h"
+#include "nlohmann/json.hpp"
 #include "proto/plumbline/v1/comparison.pb.h"
 #include "server/api/report.h"
 
 namespace plumbline::server {
 namespace {
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// What two specifications differ in, leaf by leaf.
-class DifferenceCollector final : public google::protobuf::util::MessageDifferencer::Reporter {
- public:
-  using Path = std::vector<google::protobuf::util::MessageDifferencer::SpecificField>;
-
-  explicit DifferenceCollector(v1::JobComparison* to) : to_(to) {}
-
-  void ReportAdded(const Message& a, const Message& b, const Path& path) override {
-    Add(path, "", Value(b, path, /*second=*/true));
-  }
-  void ReportDeleted(const Message& a, const Message& b, const Path& path) override {
-    Add(path, Value(a, path, /*second=*/false), "");
-  }
-  void ReportModified(const Message& a, const Message& b, const Path& path) override {
-    // Of a message that differs, what differs in it has been told already.
-    const FieldDescriptor* const field = path.back().field;
-    if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) return;
-    Add(path, Value(a, path, /*second=*/false), Value(b, path, /*second=*/true));
-  }
-
- private:
-  // The field that a path ends with, as JSON. `message` is what holds that field.
-  static std::string Value(const Message& message, const Path& path, bool second) {
-    const auto& last = path.back();
-    if (last.field == nullptr) return "";
-    const int index = !last.field->is_repeated() ? -1 : (second ? last.new_index : last.index);
-    std::string text;
-    if (last.field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
-      google::protobuf::TextFormat::PrintFieldValueToString(message, last.field, index, &text);
-      return text;
+// "/block_replay/layouts/0/name" -> "block_replay.layouts[0].name".
+std::string FieldPath(absl::string_view pointer) {
+  std::string path;
+  for (absl::string_view part : absl::StrSplit(absl::StripPrefix(pointer, "/"), '/')) {
+    int64_t index = 0;
+    if (absl::SimpleAtoi(part, &index)) {
+      absl::StrAppend(&path, "[", part, "]");
+    } else {
+      absl::StrAppend(&path, path.empty() ? "" : ".", part);
     }
-    const google::protobuf::Reflection& reflection = *message.GetReflection();
-    const Message* const entry = second ? last.map_entry2 : last.map_entry1;
-    const Message& value = entry != nullptr ? *entry
-                           : index >= 0 ? reflection.GetRepeatedMessage(message, last.field, index)
-                                        : reflection.GetMessage(message, last.field);
-    google::protobuf::util::JsonPrintOptions options;
-    options.preserve_proto_field_names = true;
-    return google::protobuf::util::MessageToJsonString(value, &text, options).ok() ? text : "";
   }
+  return path;
+}
 
-  void Add(const Path& path, std::string a, std::string b) {
-    std::string name;
-    for (const auto& part : path) {
-      if (part.field == nullptr) continue;
-      absl::StrAppend(&name, name.empty() ? "" : ".", part.field->name());
-      if (part.field->is_map()) {
-        // The key, which is the entry's first field.
-        const Message* const entry = part.map_entry1 != nullptr ? part.map_entry1 : part.map_entry2;
-        if (entry == nullptr) continue;
-        std::string key;
-        google::protobuf::TextFormat::PrintFieldValueToString(
-            *entry, entry->GetDescriptor()->field(0), -1, &key);
-        absl::StrAppend(&name, "[", key, "]");
-      } else if (part.field->is_repeated()) {
-        absl::StrAppend(&name, "[", part.index >= 0 ? part.index : part.new_index, "]");
-      }
-    }
-    v1::JobComparison::SpecDifference& difference = *to_->add_spec_differences();
-    difference.set_field(name);
-    difference.set_a(std::move(a));
-    difference.set_b(std::move(b));
+// Every field of a specification, by its path, as JSON.
+std::map<std::string, std::string> FieldsOf(const v1::JobSpec& spec) {
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::map<std::string, std::string> fields;
+  if (!google::protobuf::util::MessageToJsonString(spec, &text, options).ok()) return fields;
+  const absl::StatusOr<nlohmann::json> json = ParseJson(text, "the specification");
+  if (!json.ok()) return fields;
+  const nlohmann::json flat = json->flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    fields[FieldPath(pointer)] = value.dump();
   }
-
-  v1::JobComparison* const to_;
-};
+  return fields;
+}
 
 void CompareSpecs(const v1::Report& a, const v1::Report& b, v1::JobComparison* comparison) {
-  google::protobuf::util::MessageDifferencer differencer;
-  DifferenceCollector collector(comparison);
-  differencer.ReportDifferencesTo(&collector);
-  differencer.Compare(a.spec(), b.spec());
+  std::map<std::string, std::pair<std::string, std::string>> fields;
+  for (auto& [path, value] : FieldsOf(a.spec())) fields[path].first = value;
+  for (auto& [path, value] : FieldsOf(b.spec())) fields[path].second = value;
+  for (const auto& [path, values] : fields) {
+    if (values.first == values.second) continue;
+    v1::JobComparison::SpecDifference& difference = *comparison->add_spec_differences();
+    difference.set_field(path);
+    difference.set_a(values.first);
+    difference.set_b(values.second);
+  }
 }
 
 void CompareIdentities(const v1::Report& a, const v1::Report& b, v1::JobComparison* comparison) {

@@ -29,10 +29,12 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
       return;
     }
     api_.pool->Post([this] {
+      // After the trailer the stream may be gone as soon as it is handled.
+      const bool is_last = message_.has_trailer();
       const absl::Status status = Handle();
       if (!status.ok()) {
         End(status);
-      } else if (!message_.has_trailer()) {
+      } else if (!is_last) {
         StartRead(&message_);
       }
     });

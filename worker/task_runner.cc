@@ -84,6 +84,12 @@ class TaskRunner::Attempt {
       *event.mutable_progress() = progress;
       KeepError(reporter_.Report(std::move(event)));
     };
+    environment.context.on_rule_frozen = [this](const v1::RuleFrozenEvent& frozen) {
+      v1::JobEvent event;
+      *event.mutable_rule_frozen() = frozen;
+      PLUMBLINE_RETURN_IF_ERROR(reporter_.Report(std::move(event)));
+      return reporter_.Flush().status();
+    };
     environment.context.check_cancelled = [this] {
       return task_.work()->raised() ? absl::CancelledError("the attempt must stop") : event_error_;
     };

@@ -108,6 +108,17 @@ TEST_F(TaskRunnerTest, ReportsEventsStoresFilesAndCompletes) {
                         "\"succeeded\"} 1"));
 }
 
+TEST_F(TaskRunnerTest, AFrozenRuleIsAcknowledgedBeforeTheJobGoesOn) {
+  Run([this](const v1::JobSpec&, const jobs::JobEnvironment& environment) {
+    v1::RuleFrozenEvent frozen;
+    frozen.set_sha256("ab");
+    EXPECT_TRUE(environment.context.on_rule_frozen(frozen).ok());
+    EXPECT_EQ(coordinator_.events().size(), 1u);
+    EXPECT_EQ(coordinator_.events().at(0).rule_frozen().sha256(), "ab");
+    return jobs::JobResult();
+  });
+}
+
 TEST_F(TaskRunnerTest, ErrorBecomesTheTasksFailure) {
   EXPECT_EQ(Run([](const v1::JobSpec&, const jobs::JobEnvironment&) {
               return FieldError("block", "is 9", "0 to 1");

@@ -34,12 +34,17 @@ Session::Session(std::unique_ptr<Connector> connector, Clock* clock, Interrupt* 
       interrupt_(interrupt),
       options_(std::move(options)) {}
 
+bool Session::IsLoss(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsCancelled(status);
+}
+
 absl::Status Session::Connect() { return ConnectWithin(options_.first_patience); }
 
 absl::Status Session::Reconnect() {
   if (losses_ == 0) {
     lost_since_ = clock_->Now();
-    if (options_.on_lost) {
+    // Embedded coordinators come and go with commands, which is nobody's concern.
+    if (options_.on_lost && !connector_->is_embedded()) {
       options_.on_lost(absl::StrCat("lost ", connector_->Description(), "; connecting again"));
     }
   } else if (clock_->Now() - lost_since_ >= options_.lost_patience) {
@@ -102,11 +107,10 @@ absl::Status Session::RetryWithin(
       const Interrupt::Reaction reaction(interrupt_, [&context] { context.TryCancel(); });
       status = FromGrpcStatus(attempt(&context));
     }
+    if (!IsLoss(status)) NoteAnswer();
+    if (status.ok()) return status;  // What was done is done, interrupted or not.
     if (interrupt_->IsRaised()) return Interrupted();
-    if (!absl::IsUnavailable(status)) {
-      NoteAnswer();
-      return status;
-    }
+    if (!IsLoss(status)) return status;
     if (const absl::Status connected = Reconnect(); !connected.ok()) return connected;
   }
 }

@@ -26,7 +26,7 @@ struct SessionOptions {
   absl::Duration lost_patience = absl::Minutes(5);
   // Of one unary call.
   absl::Duration call_deadline = absl::Minutes(1);
-  // Told once for each connection that was lost. May be empty.
+  // Told once for each connection to a server that was lost. May be empty.
   std::function<void(const std::string&)> on_lost;
 };
 
@@ -39,13 +39,16 @@ class Session {
 
   // UNAVAILABLE where no coordinator answers in time, CANCELLED when interrupted.
   absl::Status Connect();
-  // The same after a call ended UNAVAILABLE; waits a little longer each time until NoteAnswer.
+  // Whether a call ended with this because the coordinator went away: UNAVAILABLE, or CANCELLED,
+  // which is what a server that shuts down makes of the calls that it has.
+  static bool IsLoss(const absl::Status& status);
+  // The same as Connect after such an end; waits a little longer each time until NoteAnswer.
   absl::Status Reconnect();
   // The coordinator answered: what comes next is a new loss.
   void NoteAnswer() { losses_ = 0; }
 
-  // A unary call, made again over a new connection as long as it ends UNAVAILABLE: every method of
-  // the API may be repeated (CreateJob carries a request_id).
+  // A unary call, made again over a new connection as long as that is lost (IsLoss): every method
+  // of the API may be repeated (CreateJob carries a request_id).
   //   session.Call(&v1::JobService::StubInterface::GetJob, request)
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,

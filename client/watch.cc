@@ -31,7 +31,7 @@ class Watcher {
         result_.end = WatchEnd::kInterrupted;
         return result_;
       }
-      if (absl::IsUnavailable(status)) {
+      if (Session::IsLoss(status)) {
         const absl::Status connected = session_->Reconnect();
         if (session_->interrupt()->IsRaised()) continue;
         if (!connected.ok()) return connected;

@@ -1,0 +1,194 @@
+"""Server, workers and command line as real processes, for tests that look at them from outside."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+# Generous: it only ever decides that a test fails.
+DEADLINE_SECONDS = 120
+
+CLIENT = os.path.abspath("client/plumbline")
+SERVER = os.path.abspath("server/plumbline-server")
+WORKER = os.path.abspath("worker/plumbline-worker")
+GOLDEN = os.path.realpath("tests/golden")
+
+
+def wait_until(condition, what):
+    """Returns the first true value of condition()."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
+        time.sleep(0.02)
+
+
+def read_safetensors(path):
+    """{name: (dtype, shape, bytes)} of a safetensors file."""
+    data = pathlib.Path(path).read_bytes()
+    (header_size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + header_size])
+    header.pop("__metadata__", None)
+    body = data[8 + header_size :]
+    return {
+        name: (info["dtype"], info["shape"], body[slice(*info["data_offsets"])])
+        for name, info in header.items()
+    }
+
+
+def write_safetensors(path, tensors):
+    """The reverse of read_safetensors."""
+    header = {}
+    offset = 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {
+            "dtype": dtype,
+            "shape": shape,
+            "data_offsets": [offset, offset + len(data)],
+        }
+        offset += len(data)
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(
+        struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values())
+    )
+
+
+class Ended:
+    """A command that has ended."""
+
+    def __init__(self, process):
+        self.status = process.returncode
+        self.out = process.stdout
+        self.error = process.stderr
+
+    def __repr__(self):
+        return f"status {self.status}\n{self.out}\n{self.error}"
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, whose processes end with it."""
+
+    def setUp(self):
+        # Short, so that sockets in it have possible names.
+        self.folder = tempfile.mkdtemp(prefix="plumbline-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.processes = []
+        self.addCleanup(self._end_processes)
+        self.server = None
+        self.environment = dict(os.environ, PLUMBLINE_STATE_DIR=self.path("state"))
+        self.environment.pop("PLUMBLINE_SERVER", None)
+
+    def _end_processes(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *command):
+        """A process whose output goes to files; killed when the test ends."""
+        with open(self.path(f"process-{len(self.processes)}.log"), "wb") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env=self.environment
+            )
+        process.log_path = log.name
+        self.processes.append(process)
+        return process
+
+    def start_and_await(self, ready_file, *command):
+        process = self.start(*command, f"--ready-file={ready_file}")
+
+        def ready():
+            if process.poll() is not None:
+                raise AssertionError(pathlib.Path(process.log_path).read_text())
+            return os.path.exists(ready_file)
+
+        wait_until(ready, f"{command[0]} is ready")
+        return process, json.loads(pathlib.Path(ready_file).read_text())
+
+    def start_server(self, *flags, listen="127.0.0.1:0"):
+        """A coordinator; a second call goes on with the data of the first."""
+        ready_file = self.path("server.json")
+        if os.path.exists(ready_file):
+            os.remove(ready_file)
+        process, ready = self.start_and_await(
+            ready_file,
+            SERVER,
+            f"--listen={listen}",
+            "--http=127.0.0.1:0",
+            f"--data-dir={self.path('server')}",
+            *flags,
+        )
+        self.server = ready["listen"]
+        return process
+
+    def start_worker(self, name, *flags, root=GOLDEN):
+        process, _ = self.start_and_await(
+            self.path(f"worker-{name}.json"),
+            WORKER,
+            f"--server={self.server}",
+            f"--state-dir={self.path('worker-' + name)}",
+            f"--checkpoint-root={root}",
+            *flags,
+        )
+        return process
+
+    def client_command(self, *words):
+        command = [CLIENT, *words]
+        if self.server is not None:
+            command.append(f"--server={self.server}")
+        return command
+
+    def run_client(self, *words):
+        """Runs a command to its end."""
+        return Ended(
+            subprocess.run(
+                self.client_command(*words),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                env=self.environment,
+                cwd=self.folder,
+                timeout=DEADLINE_SECONDS,
+                check=False,
+            )
+        )
+
+    def start_client(self, *words):
+        """A command that goes on while the test does; .log_path has its output."""
+        return self.start(*self.client_command(*words))
+
+    def log_of(self, process):
+        return pathlib.Path(process.log_path).read_text()
+
+    def await_end(self, process):
+        wait_until(lambda: process.poll() is not None, "the process ends")
+        return process.returncode
+
+    def job_names(self):
+        lines = self.run_client("jobs", "list").out.splitlines()
+        return [line.split()[0] for line in lines if line.strip().startswith("jobs/")]
+
+    def get_job(self, name):
+        return json.loads(self.run_client("jobs", "get", name, "--format=json").out)
+
+    def events_of(self, name):
+        """All events of a job that has ended."""
+        watched = self.run_client("jobs", "watch", name, "--format=json")
+        return [json.loads(line) for line in watched.out.splitlines()]
+
+    def kill(self, process):
+        process.send_signal(signal.SIGKILL)
+        process.wait()

@@ -26,3 +26,18 @@ KERNEL_COPTS = PLUMBLINE_COPTS + [
     "-fno-math-errno",
     "-fno-trapping-math",
 ]
+
+# Of cuda_library in kernels/, for device and host code. -fmad=false: a fused multiply-add only where the source says
+# __fmaf_rn, as -ffp-contract=off for the CPU. Division, square root and subnormals are nvcc's IEEE defaults.
+CUDA_KERNEL_COPTS = [
+    "-fmad=false",
+    "-Xcompiler",
+    "-ffp-contract=off",
+    "-Xcompiler",
+    "-Wall,-Wextra,-Wno-unused-parameter,-Wno-array-bounds,-Wno-maybe-uninitialized,-Wno-restrict",
+]
+
+# The targets of every kernel: Hopper's own machine code, and for any other card of compute capability 8.0 and newer
+# code that its driver compiles.
+CUDA_ARCHS = ["90a"]
+CUDA_PTX_ARCHS = ["80"]

@@ -7,6 +7,9 @@ Registry MakeBuiltinRegistry() {
   RegisterGoldenCpu(registry);
   RegisterProviderCpu(registry);
   RegisterCandidateCpu(registry);
+#ifdef PLUMBLINE_WITH_CUDA
+  RegisterCandidateCuda(registry);
+#endif
   return registry;
 }
 

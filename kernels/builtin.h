@@ -10,6 +10,9 @@ void RegisterGoldenCpu(Registry& registry);     // "golden"
 void RegisterProviderCpu(Registry& registry);   // "provider/default" and its variants
 void RegisterCandidateCpu(Registry& registry);  // "candidate" and its fused operations
 
+// The same for CUDA. They are there where the build has CUDA, whether or not the machine has a GPU.
+void RegisterCandidateCuda(Registry& registry);
+
 // The registry of everything that is built in.
 Registry MakeBuiltinRegistry();
 

@@ -76,7 +76,7 @@ bool IsSource(absl::string_view path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root) {
+absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root, CudaSources cuda) {
   std::error_code error;
   if (!std::filesystem::exists(root + "/WORKSPACE", error)) {
     return absl::NotFoundError(absl::StrCat(root, " is no workspace: it has no WORKSPACE file"));
@@ -88,7 +88,8 @@ absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root) {
          entry.increment(error)) {
       if (entry->is_directory()) continue;
       const std::string path = entry->path().string().substr(root.size() + 1);
-      if (IsSource(path)) sources.push_back(path);
+      const bool left_out = cuda == CudaSources::kLeftOut && absl::StrContains(path, "/cuda/");
+      if (IsSource(path) && !left_out) sources.push_back(path);
     }
     if (error) {
       return absl::UnavailableError(absl::StrCat(root, "/", folder, ": ", error.message()));
@@ -98,10 +99,10 @@ absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root) {
   return sources;
 }
 
-absl::StatusOr<std::vector<std::string>> FindGaps(const std::string& root,
+absl::StatusOr<std::vector<std::string>> FindGaps(const std::string& root, CudaSources cuda,
                                                   const std::map<std::string, std::string>& covered,
                                                   const std::set<std::string>& test_support) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> sources, ListSources(root));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> sources, ListSources(root, cuda));
   std::vector<std::string> gaps;
   for (const std::string& path : sources) {
     const auto found = covered.find(path);

@@ -13,14 +13,18 @@
 
 namespace plumbline {
 
+// Whether the folders named cuda are part of a build.
+enum class CudaSources { kBuilt, kLeftOut };
+
 // Paths from `root` of every C++, CUDA and assembler source and header in kernels/ and worker/h3,
-// sorted, tests (*_test.cc, *_test.cu) left out. NOT_FOUND if `root` is no workspace.
-absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root);
+// sorted, tests (*_test.cc, *_test.cu) left out, and folders named cuda where they are not built.
+// NOT_FOUND if `root` is no workspace.
+absl::StatusOr<std::vector<std::string>> ListSources(const std::string& root, CudaSources cuda);
 
 // One line for each source under `root` that is neither in `covered` (SHA-256 by path) nor in
 // `test_support`, and for each covered one whose bytes are not those that were hashed or that asks
 // the compiler for other arithmetic by itself (pragmas and attributes); empty when all is well.
-absl::StatusOr<std::vector<std::string>> FindGaps(const std::string& root,
+absl::StatusOr<std::vector<std::string>> FindGaps(const std::string& root, CudaSources cuda,
                                                   const std::map<std::string, std::string>& covered,
                                                   const std::set<std::string>& test_support);
 

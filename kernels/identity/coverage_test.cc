@@ -28,6 +28,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+#ifdef PLUMBLINE_WITH_CUDA
+constexpr CudaSources kCudaOfThisBuild = CudaSources::kBuilt;
+#else
+constexpr CudaSources kCudaOfThisBuild = CudaSources::kLeftOut;
+#endif
+
 std::string ReadOrDie(const std::string& path) {
   absl::StatusOr<std::string> text = ReadFile(path, 64 << 20);
   EXPECT_TRUE(text.ok()) << text.status();
@@ -53,7 +59,7 @@ TEST(KernelIdentityCoverageTest, EverySourceOfTheTreeIsCovered) {
   const std::string root = path.substr(0, path.size() - kThisFile.size() - 1);
 
   const absl::StatusOr<std::vector<std::string>> gaps =
-      FindGaps(root, EmbeddedKernelIdentity().sources, TestSupport());
+      FindGaps(root, kCudaOfThisBuild, EmbeddedKernelIdentity().sources, TestSupport());
   ASSERT_TRUE(gaps.ok()) << gaps.status();
   EXPECT_THAT(*gaps, IsEmpty())
       << absl::StrJoin(*gaps, "\n")
@@ -135,8 +141,9 @@ class PlantedGapTest : public ::testing::Test {
     covered_[path] = Sha256Hex(text);
   }
 
-  std::vector<std::string> Gaps() {
-    absl::StatusOr<std::vector<std::string>> gaps = FindGaps(root_, covered_, {"kernels/fake.h"});
+  std::vector<std::string> Gaps(CudaSources cuda = CudaSources::kBuilt) {
+    absl::StatusOr<std::vector<std::string>> gaps =
+        FindGaps(root_, cuda, covered_, {"kernels/fake.h"});
     EXPECT_TRUE(gaps.ok()) << gaps.status();
     return *std::move(gaps);
   }
@@ -165,6 +172,13 @@ TEST_F(PlantedGapTest, NewSources) {
                                   "worker/h3/new.inc: is not covered"));
 }
 
+TEST_F(PlantedGapTest, SourcesThatThisBuildLeavesOut) {
+  Write("kernels/candidate/cuda/sm90_linear.cu", "");
+  Write("kernels/cuda/ptx/wgmma.cuh", "");
+  Write("kernels/cuda_like.h", "");
+  EXPECT_THAT(Gaps(CudaSources::kLeftOut), ElementsAre("kernels/cuda_like.h: is not covered"));
+}
+
 TEST_F(PlantedGapTest, LinkedSource) {
   std::filesystem::create_symlink(root_ + "/kernels/ops.h", root_ + "/kernels/more.h");
   EXPECT_THAT(Gaps(), ElementsAre("kernels/more.h: is not covered"));
@@ -184,7 +198,8 @@ TEST_F(PlantedGapTest, SourceThatAsksForOtherArithmetic) {
 
 TEST_F(PlantedGapTest, NoWorkspace) {
   std::filesystem::remove(root_ + "/WORKSPACE");
-  EXPECT_EQ(FindGaps(root_, covered_, {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(FindGaps(root_, CudaSources::kBuilt, covered_, {}).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

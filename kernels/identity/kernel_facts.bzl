@@ -82,7 +82,8 @@ def _aspect_impl(target, ctx):
         sources = _files(ctx, "srcs") + _files(ctx, "hdrs") + _files(ctx, "textual_hdrs")
         own = getattr(ctx.rule.attr, "copts", []) + \
               ["-D" + define for define in getattr(ctx.rule.attr, "defines", []) + getattr(ctx.rule.attr, "local_defines", [])] + \
-              ["--gpu-architecture=" + arch for arch in getattr(ctx.rule.attr, "archs", [])]
+              ["--gpu-architecture=" + arch for arch in getattr(ctx.rule.attr, "archs", [])] + \
+              ["--gpu-ptx-architecture=" + arch for arch in getattr(ctx.rule.attr, "ptx_archs", [])]
         command_line = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts
         flags.append(" ".join([str(target.label)] + [o for o in command_line + own if _decides_numbers(o)]))
         link = ctx.fragments.cpp.linkopts + getattr(ctx.rule.attr, "linkopts", [])

@@ -26,7 +26,7 @@ run_bazel() {
 
 # The tree's own files whose names match the find(1) expression given, one a line: nothing generated or installed.
 find_sources() {
-  find . \( -name .git -o -name node_modules -o -name 'bazel-*' -o -path ./dist -o -path './third_party/static/*/*' \) \
+  find . \( -name .git -o -name node_modules -o -name 'bazel-*' -o -path ./dist -o -path ./gpu-pack -o -path './third_party/static/*/*' \) \
     -prune -o -type f \( "$@" \) -print | sort
 }
 

@@ -1,0 +1,277 @@
+#include "kernels/bench/cuda/block_bench.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/builtin.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/synthetic.h"
+
+namespace plumbline {
+namespace {
+
+constexpr int64_t kHidden = 5376;
+constexpr int64_t kHeads = 56;
+constexpr int64_t kHeadWidth = 128;
+constexpr int64_t kAttentionWidth = kHeads * kHeadWidth;
+constexpr int64_t kFfn = 14336;
+constexpr int64_t kTimesteps = 3;
+constexpr int64_t kModalities = 3;
+constexpr int64_t kRowCounts[] = {264, 925, 3160, 38912};
+constexpr size_t kRotatedBytes = size_t{200} << 20;
+constexpr int kMostRuns = 20;
+constexpr float kBudgetMs = 400;  // of one measurement
+
+// One node of a block: its shapes, and the work that its time is measured against.
+struct BenchNode {
+  std::string name;
+  OpKind op;
+  std::vector<Tensor> inputs;  // shapes; index inputs are int64, positions float64
+  std::vector<Tensor> parameters;
+  Tensor output;
+  double forward_flops = 0;  // 0: measured by bytes
+  double backward_flops = 0;
+};
+
+Tensor Shape(DType dtype, int64_t rows, int64_t width) {
+  return Tensor::Dense(nullptr, dtype, 1, rows, width);
+}
+Tensor Bf16(int64_t rows, int64_t width) { return Shape(DType::kBF16, rows, width); }
+
+std::vector<BenchNode> BlockNodes(int64_t rows) {
+  const Tensor hidden = Bf16(rows, kHidden);
+  const Tensor heads = Bf16(rows, kAttentionWidth);
+  const Tensor table = Bf16(kTimesteps * kModalities, kHidden);
+  const Tensor index = Shape(DType::kI64, rows, 1);
+  const auto linear = [&](const char* name, int64_t inputs, int64_t outputs) {
+    const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(inputs) *
+                         static_cast<double>(outputs);
+    return BenchNode{
+        name,  OpKind::kLinear, {Bf16(rows, inputs)}, {Bf16(outputs, inputs)}, Bf16(rows, outputs),
+        flops, 2 * flops};
+  };
+  const double attention = 4.0 * static_cast<double>(rows) * static_cast<double>(rows) *
+                           static_cast<double>(kAttentionWidth);
+  return {
+      {"norm1",
+       OpKind::kModulatedRmsNorm,
+       {hidden, table, table, index},
+       {Bf16(1, kHidden)},
+       hidden},
+      linear("q_proj", kHidden, kAttentionWidth),
+      {"q_norm", OpKind::kRmsNorm, {heads}, {Bf16(1, kHeadWidth)}, heads},
+      {"rope_q", OpKind::kRope, {heads, Shape(DType::kF64, rows, 3)}, {}, heads},
+      {"attention",
+       OpKind::kAttention,
+       {heads, heads, heads},
+       {},
+       heads,
+       attention,
+       2.5 * attention},
+      linear("o_proj", kAttentionWidth, kHidden),
+      {"residual_attn", OpKind::kGatedResidual, {hidden, hidden, table, index}, {}, hidden},
+      linear("ffn_gate_up", kHidden, 2 * kFfn),
+      {"swiglu", OpKind::kSwiGlu, {Bf16(rows, 2 * kFfn)}, {}, Bf16(rows, kFfn)},
+      linear("ffn_down", kFfn, kHidden),
+  };
+}
+
+// Device memory of one call, and the call on it.
+class BenchCall {
+ public:
+  static absl::StatusOr<std::unique_ptr<BenchCall>> Make(Device& device, const Operation& operation,
+                                                         const BenchNode& node) {
+    auto call = std::make_unique<BenchCall>();
+    PLUMBLINE_RETURN_IF_ERROR(call->Prepare(device, operation, node));
+    return call;
+  }
+
+  absl::Status Run(const Operation& operation, bool backward) {
+    return backward ? operation.Backward(context_, backward_)
+                    : operation.Forward(context_, forward_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  absl::Status Prepare(Device& device, const Operation& operation, const BenchNode& node) {
+    context_ = device.Context();
+    for (const Tensor& shape : node.inputs) {
+      PLUMBLINE_ASSIGN_OR_RETURN(Tensor tensor, Fill(device, shape));
+      inputs_.push_back(tensor);
+    }
+    for (const Tensor& shape : node.parameters) {
+      PLUMBLINE_ASSIGN_OR_RETURN(Tensor tensor, Fill(device, shape));
+      parameters_.push_back(tensor);
+    }
+    forward_.inputs = inputs_;
+    forward_.parameters = parameters_;
+    forward_.attributes.epsilon = 1e-5f;
+    forward_.attributes.head_width = kHeadWidth;
+    forward_.attributes.rotary_frequencies = 16;
+    forward_.attributes.rotary_theta = 10000;
+    PLUMBLINE_ASSIGN_OR_RETURN(forward_.output, Fill(device, node.output));
+    PLUMBLINE_RETURN_IF_ERROR(operation.Check(forward_));
+    PLUMBLINE_ASSIGN_OR_RETURN(forward_.saved, Take(device, operation.SavedBytes(forward_)));
+    backward_.inputs = inputs_;
+    backward_.parameters = parameters_;
+    backward_.attributes = forward_.attributes;
+    backward_.output = forward_.output;
+    backward_.saved = forward_.saved;
+    PLUMBLINE_ASSIGN_OR_RETURN(backward_.grad_output, Fill(device, node.output));
+    for (const Tensor& shape : node.inputs) {
+      const bool differentiable = shape.dtype == DType::kBF16;
+      grad_inputs_.emplace_back();
+      if (!differentiable) continue;
+      PLUMBLINE_ASSIGN_OR_RETURN(grad_inputs_.back(), Fill(device, shape));
+    }
+    for (const Tensor& shape : node.parameters) {
+      grad_parameters_.emplace_back();
+      PLUMBLINE_ASSIGN_OR_RETURN(grad_parameters_.back(), Fill(device, shape));
+    }
+    backward_.grad_inputs = grad_inputs_;
+    backward_.grad_parameters = grad_parameters_;
+    const size_t workspace = std::max(operation.ForwardWorkspaceBytes(forward_, context_),
+                                      operation.BackwardWorkspaceBytes(backward_, context_));
+    PLUMBLINE_ASSIGN_OR_RETURN(void* const memory, Take(device, workspace));
+    context_.workspace = absl::MakeSpan(static_cast<uint8_t*>(memory), workspace);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<void*> Take(Device& device, size_t bytes) {
+    PLUMBLINE_ASSIGN_OR_RETURN(DeviceBuffer buffer, device.Allocate(bytes));
+    bytes_ += bytes;
+    buffers_.push_back(std::move(buffer));
+    return buffers_.back().data();
+  }
+
+  absl::StatusOr<Tensor> Fill(Device& device, const Tensor& shape) {
+    Tensor tensor = shape;
+    PLUMBLINE_ASSIGN_OR_RETURN(tensor.data, Take(device, shape.NumBytes()));
+    if (shape.dtype == DType::kI64) {
+      std::vector<int64_t> index(shape.rows);
+      for (int64_t row = 0; row < shape.rows; ++row) {
+        index[row] = row * kTimesteps * kModalities / shape.rows;
+      }
+      PLUMBLINE_RETURN_IF_ERROR(device.CopyToDevice(index.data(), tensor));
+    } else if (shape.dtype == DType::kF64) {
+      std::vector<double> positions(shape.NumElements());
+      for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<double>(i) / 7;
+      PLUMBLINE_RETURN_IF_ERROR(device.CopyToDevice(positions.data(), tensor));
+    } else {
+      PLUMBLINE_RETURN_IF_ERROR(FillSyntheticOnCuda(static_cast<cudaStream_t>(context_.stream),
+                                                    absl::StrCat("bench.", buffers_.size()), 1,
+                                                    {1, 0}, tensor));
+    }
+    return tensor;
+  }
+
+  ExecutionContext context_;
+  std::vector<DeviceBuffer> buffers_;
+  size_t bytes_ = 0;
+  std::vector<Tensor> inputs_, parameters_, grad_inputs_, grad_parameters_;
+  ForwardCall forward_;
+  BackwardCall backward_;
+};
+
+double MovedBytes(const BenchNode& node, bool backward) {
+  double bytes = static_cast<double>(node.output.NumBytes());
+  for (const Tensor& input : node.inputs) {
+    bytes +=
+        static_cast<double>(input.NumBytes()) * (backward && input.dtype == DType::kBF16 ? 2 : 1);
+  }
+  return bytes;
+}
+
+struct Measurement {
+  float median_ms = 0;
+  float least_ms = 0;
+  float most_ms = 0;
+};
+
+absl::StatusOr<Measurement> Measure(const Operation& operation,
+                                    std::vector<std::unique_ptr<BenchCall>>& calls,
+                                    cudaStream_t stream, bool backward) {
+  cudaEvent_t begin, end;
+  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&begin), "event"));
+  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&end), "event"));
+  std::vector<float> times;
+  float spent_ms = 0;
+  for (int run = -2; run < kMostRuns && (run < 3 || spent_ms < kBudgetMs); ++run) {
+    BenchCall& call = *calls[static_cast<size_t>(run + 2) % calls.size()];
+    cudaEventRecord(begin, stream);
+    PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, backward));
+    cudaEventRecord(end, stream);
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(end), "bench"));
+    float time_ms = 0;
+    cudaEventElapsedTime(&time_ms, begin, end);
+    spent_ms += time_ms;
+    if (run >= 0) times.push_back(time_ms);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  std::sort(times.begin(), times.end());
+  return Measurement{times[times.size() / 2], times.front(), times.back()};
+}
+
+void Print(const BenchNode& node, int64_t rows, bool backward, const Measurement& measured) {
+  const double flops = backward ? node.backward_flops : node.forward_flops;
+  const double rate = flops > 0 ? flops / (measured.median_ms * 1e9)
+                                : MovedBytes(node, backward) / (measured.median_ms * 1e6);
+  std::printf("%6lld %-14s %-8s %10.4f ms [%.4f, %.4f] %9.1f %s\n", static_cast<long long>(rows),
+              node.name.c_str(), backward ? "backward" : "forward", measured.median_ms,
+              measured.least_ms, measured.most_ms, rate, flops > 0 ? "TFLOP/s" : "GB/s");
+}
+
+}  // namespace
+
+absl::Status RunCudaBench(const std::string& implementation) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, MakeCudaDevice(0));
+  const cudaStream_t stream = static_cast<cudaStream_t>(device->Context().stream);
+  Registry registry;
+  RegisterCandidateCuda(registry);
+  std::printf("%s, %s\n", device->DeviceClass().c_str(), implementation.c_str());
+  for (const int64_t rows : kRowCounts) {
+    double totals_ms[2] = {};
+    for (const BenchNode& node : BlockNodes(rows)) {
+      PLUMBLINE_ASSIGN_OR_RETURN(
+          const OperationRegistration* const registration,
+          registry.Find(implementation, node.op, node.name, DeviceKind::kCuda));
+      const Operation& operation = *registration->operation;
+      std::vector<std::unique_ptr<BenchCall>> calls;
+      size_t bytes = 0;
+      do {
+        PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<BenchCall> call,
+                                   BenchCall::Make(*device, operation, node));
+        bytes += call->bytes();
+        calls.push_back(std::move(call));
+      } while (bytes < kRotatedBytes);
+      // A backward reads what its call's forward saved.
+      for (const auto& call : calls) PLUMBLINE_RETURN_IF_ERROR(call->Run(operation, false));
+      for (const bool backward : {false, true}) {
+        PLUMBLINE_ASSIGN_OR_RETURN(const Measurement measured,
+                                   Measure(operation, calls, stream, backward));
+        Print(node, rows, backward, measured);
+        // The nodes that stand for two or three of their kind.
+        const bool twice = node.op == OpKind::kRmsNorm || node.op == OpKind::kRope ||
+                           node.op == OpKind::kModulatedRmsNorm ||
+                           node.op == OpKind::kGatedResidual;
+        totals_ms[backward] += measured.median_ms * (node.name == "q_proj" ? 3 : twice ? 2 : 1);
+      }
+    }
+    std::printf("%6lld block          forward %.3f ms, forward + backward %.3f ms (sum of nodes)\n",
+                static_cast<long long>(rows), totals_ms[0], totals_ms[0] + totals_ms[1]);
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plumbline

@@ -1,0 +1,25 @@
+// Matrix product of bfloat16 operands on the matrix units, float32 sums, one rounding.
+//
+// Order of every sum: k in steps of 16, ascending, each one m16n8k16 instruction onto the float32
+// sum of those before it; k is filled up with zeros to a multiple of 64. It depends on the extent
+// of k and on nothing else: not on m or n, the place of an element, the strides or the alignment.
+// How one instruction adds its 16 products is the architecture's.
+#ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
+#define PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
+
+#include <cuda_runtime_api.h>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/product.h"
+
+namespace plumbline::candidate_cuda {
+
+// C = round(left right^T + bias), enqueued. Operands and `bias` (1, 1, n), which may be null, are
+// bfloat16; `output` is bfloat16, or float32 and then holds the rounded values. Not: left summed
+// along its rows and right along its width.
+absl::Status MultiplyBf16(cudaStream_t stream, const cuda::Operand& left,
+                          const cuda::Operand& right, const Tensor& bias, const Tensor& output);
+
+}  // namespace plumbline::candidate_cuda
+
+#endif  // PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_

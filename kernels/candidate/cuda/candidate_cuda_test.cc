@@ -1,0 +1,171 @@
+// The candidate on a GPU against the candidate on a CPU: the same bytes where both compute in one
+// order, otherwise within bounds that a wrong term would break; and against captures of the model.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/builtin.h"
+#include "kernels/candidate/cpu/random_case.h"
+#include "kernels/cuda/cuda_case.h"
+#include "kernels/device.h"
+#include "kernels/registry.h"
+#include "kernels/testing/bitwise.h"
+
+namespace plumbline {
+namespace {
+
+const Operation& CudaOperation(OpKind op) {
+  static const Registry* const registry = [] {
+    auto* filled = new Registry;
+    RegisterCandidateCuda(*filled);
+    return filled;
+  }();
+  return *registry->Find("candidate", op, "", DeviceKind::kCuda).value()->operation;
+}
+
+// What a comparison with the CPU must give; a bound of 0 asks for the same bytes.
+struct Bounds {
+  double output = 0;
+  double gradients = 0;   // of inputs
+  double parameters = 0;  // their gradients
+};
+
+// A bfloat16 value that a last bit of a float32 sum moves over a tie differs by 2^-8 of itself; few
+// do, so that the relative error of a tensor stays far below one rounding of all of it, 1.7e-3.
+constexpr double kFewRoundings = 3e-4;
+
+Bounds BoundsOf(const CapturedNode& node) {
+  switch (node.op) {
+    case OpKind::kLinear:
+    case OpKind::kAdalnProjection:
+      // The matrix units add in an order of their own.
+      return node.output.dtype == DType::kBF16 ? Bounds{kFewRoundings, kFewRoundings, kFewRoundings}
+                                               : Bounds{};
+    case OpKind::kRmsNorm:
+    case OpKind::kModulatedRmsNorm:
+      // Statistics in PyTorch's order.
+      return {kFewRoundings, kFewRoundings, kFewRoundings};
+    case OpKind::kRope:
+      // cosf and sinf.
+      return {kFewRoundings, kFewRoundings, 0};
+    case OpKind::kAttention:
+      // p and ds rounded to bfloat16 between.
+      return {4e-3, 1e-2, 0};
+    default:
+      return {};
+  }
+}
+
+void ExpectClose(const Tensor& expected, const Tensor& actual, double bound,
+                 const std::string& what) {
+  if (bound == 0) {
+    EXPECT_TRUE(BitwiseEqual(expected, actual)) << what;
+  } else {
+    EXPECT_LE(RelativeL2(expected, actual), bound) << what;
+  }
+}
+
+void Compare(const CaseSizes& sizes) {
+  const std::unique_ptr<Device> cpu = MakeCpuDevice(4, int64_t{16} << 30).value();
+  Device& gpu = *CudaDeviceForTest();
+  for (const RandomCase& random_case : MakeRandomCases(sizes)) {
+    const CapturedNode& node = random_case.node;
+    const NodeResult expected = RunCapturedNode(CandidateOperation(node.op), *cpu, node).value();
+    const absl::StatusOr<NodeResult> actual = RunNodeOnCuda(CudaOperation(node.op), gpu, node);
+    ASSERT_TRUE(actual.ok()) << node.name << ": " << actual.status();
+    const Bounds bounds = BoundsOf(node);
+    ExpectClose(expected.output->view(), actual->output->view(), bounds.output,
+                node.name + ", output");
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (expected.grad_inputs[i] == nullptr) continue;
+      ExpectClose(expected.grad_inputs[i]->view(), actual->grad_inputs[i]->view(), bounds.gradients,
+                  node.name + ", gradient of input " + std::to_string(i));
+    }
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      ExpectClose(expected.grad_parameters[i]->view(), actual->grad_parameters[i]->view(),
+                  bounds.parameters, node.name + ", gradient of parameter " + std::to_string(i));
+    }
+  }
+}
+
+CaseSizes Sizes(int64_t rows, std::vector<uint64_t> item_seeds, int64_t hidden, int64_t heads,
+                int64_t head_width, int64_t frequencies) {
+  CaseSizes sizes;
+  sizes.rows = rows;
+  sizes.item_seeds = std::move(item_seeds);
+  sizes.hidden = hidden;
+  sizes.heads = heads;
+  sizes.head_width = head_width;
+  sizes.frequencies = frequencies;
+  return sizes;
+}
+
+TEST(CandidateCuda, EqualsTheCpuAtOddSizes) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  Compare(Sizes(37, {1}, 40, 3, 22, 3));
+  Compare(Sizes(293, {1, 2}, 131, 3, 106, 5));
+}
+
+TEST(CandidateCuda, EqualsTheCpuAtAlignedSizes) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  Compare(Sizes(5, {1}, 64, 1, 64, 8));
+  Compare(Sizes(256, {1, 2}, 384, 4, 128, 16));
+}
+
+TEST(CandidateCuda, EqualsTheCpuAtReleasedWidths) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  Compare(Sizes(264, {1}, 5376, 56, 128, 16));
+}
+
+TEST(CandidateCuda, ErrorOnCapturesIsWithinTheGates) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  const std::unique_ptr<BlockCapture> bf16 = BlockCapture::Open("block0_bf16_cuda").value();
+  const std::unique_ptr<BlockCapture> fp32 = BlockCapture::Open("block0_fp32_cpu").value();
+  for (const CapturedNode& node : bf16->nodes()) {
+    const CapturedNode& golden = fp32->node(node.name);
+    const NodeResult result =
+        RunNodeOnCuda(CudaOperation(node.op), *CudaDeviceForTest(), node).value();
+    EXPECT_LE(RelativeL2(golden.output, result.output->view()),
+              1.25 * RelativeL2(golden.output, node.output) + 1e-3)
+        << node.name;
+    const auto check_gradient = [&](const Tensor& golden_gradient, const Tensor& captured,
+                                    const Tensor& computed, const std::string& of) {
+      EXPECT_LE(RelativeL2(golden_gradient, computed),
+                1.5 * RelativeL2(golden_gradient, captured) + 5e-3)
+          << node.name << ", gradient of " << of;
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.grad_inputs[i].IsNull()) continue;  // a part of a sum
+      check_gradient(golden.grad_inputs[i], node.grad_inputs[i], result.grad_inputs[i]->view(),
+                     "input " + std::to_string(i));
+    }
+    for (size_t i = 0; i < node.parameters.size(); ++i) {
+      check_gradient(golden.grad_parameters[i], node.grad_parameters[i],
+                     result.grad_parameters[i]->view(), "parameter " + std::to_string(i));
+    }
+  }
+}
+
+// The nodes that the gates demand to be the provider's bit for bit, against PyTorch's own run on an
+// H200.
+TEST(CandidateCuda, NormsRopeAndResidualsAreTheCaptured) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  const std::unique_ptr<BlockCapture> capture = BlockCapture::Open("block0_bf16_cuda").value();
+  int compared = 0;
+  for (const CapturedNode& node : capture->nodes()) {
+    if (node.op == OpKind::kLinear || node.op == OpKind::kAdalnProjection ||
+        node.op == OpKind::kAttention || node.op == OpKind::kSwiGlu) {
+      continue;
+    }
+    const NodeResult result =
+        RunNodeOnCuda(CudaOperation(node.op), *CudaDeviceForTest(), node).value();
+    EXPECT_TRUE(BitwiseEqual(node.output, result.output->view())) << node.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 8);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,38 @@
+#include <memory>
+#include <utility>
+
+#include "kernels/builtin.h"
+#include "kernels/candidate/cuda/operations.h"
+#include "kernels/must_register.h"
+
+namespace plumbline {
+
+void RegisterCandidateCuda(Registry& registry) {
+  const auto add = [&registry](OpKind op, std::shared_ptr<const Operation> operation) {
+    OperationRegistration registration;
+    registration.implementation = "candidate";
+    registration.op = op;
+    registration.device = DeviceKind::kCuda;
+    registration.owner = "plumbline";
+    registration.status = BindingStatus::kBound;
+    registration.operation = std::move(operation);
+    MustRegister(registry, std::move(registration));
+  };
+  add(OpKind::kTimeProjection, candidate_cuda::MakeTimeProjection());
+  add(OpKind::kTimeEmbedder, candidate_cuda::MakeTimeEmbedder());
+  add(OpKind::kLinear, candidate_cuda::MakeLinear());
+  add(OpKind::kAdalnProjection, candidate_cuda::MakeAdalnProjection());
+  add(OpKind::kRmsNorm, candidate_cuda::MakeRmsNorm());
+  add(OpKind::kModulatedRmsNorm, candidate_cuda::MakeModulatedRmsNorm());
+  add(OpKind::kRope, candidate_cuda::MakeRope());
+  add(OpKind::kAttention, candidate_cuda::MakeAttention());
+  add(OpKind::kGatedResidual, candidate_cuda::MakeGatedResidual());
+  add(OpKind::kResidual, candidate_cuda::MakeResidual());
+  add(OpKind::kSwiGlu, candidate_cuda::MakeSwiGlu());
+  add(OpKind::kScatterRows, candidate_cuda::MakeScatterRows());
+  add(OpKind::kGatherRows, candidate_cuda::MakeGatherRows());
+  add(OpKind::kCast, candidate_cuda::MakeCast());
+  add(OpKind::kGradSum, candidate_cuda::MakeGradSum());
+}
+
+}  // namespace plumbline

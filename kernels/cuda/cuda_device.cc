@@ -1,0 +1,255 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/status.h"
+#include "kernels/cuda/convert.h"
+#include "kernels/cuda/cuda_status.h"
+
+namespace plumbline {
+namespace {
+
+constexpr int kLeastComputeCapabilityMajor = 8;
+constexpr size_t kStagingBytes = size_t{16} << 20;
+
+// Two pinned buffers that copies alternate between. Calls must not overlap.
+class PinnedStaging {
+ public:
+  ~PinnedStaging() {
+    for (Half& half : halves_) {
+      if (half.moved != nullptr) cudaEventDestroy(half.moved);
+      if (half.host != nullptr) cudaFreeHost(half.host);
+    }
+  }
+
+  absl::Status Allocate() {
+    for (Half& half : halves_) {
+      PLUMBLINE_RETURN_IF_ERROR(
+          CudaStatus(cudaMallocHost(&half.host, kStagingBytes), "pinned memory for copies"));
+      PLUMBLINE_RETURN_IF_ERROR(
+          CudaStatus(cudaEventCreateWithFlags(&half.moved, cudaEventDisableTiming), "event"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ToDevice(const void* host, void* device, size_t bytes, cudaStream_t stream) {
+    for (size_t done = 0, turn = 0; done < bytes; done += kStagingBytes, ++turn) {
+      Half& half = halves_[turn % 2];
+      const size_t count = std::min(kStagingBytes, bytes - done);
+      PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(half.moved), kCopy));
+      std::memcpy(half.host, static_cast<const char*>(host) + done, count);
+      PLUMBLINE_RETURN_IF_ERROR(Move(static_cast<char*>(device) + done, half.host, count,
+                                     cudaMemcpyHostToDevice, half, stream));
+    }
+    return CudaStatus(cudaStreamSynchronize(stream), kCopy);
+  }
+
+  absl::Status ToHost(const void* device, void* host, size_t bytes, cudaStream_t stream) {
+    // A part is unpacked while the next one moves.
+    size_t unpacked = 0;
+    const auto unpack = [&](size_t turn) {
+      const Half& half = halves_[turn % 2];
+      const absl::Status moved = CudaStatus(cudaEventSynchronize(half.moved), kCopy);
+      if (!moved.ok()) return moved;
+      const size_t count = std::min(kStagingBytes, bytes - unpacked);
+      std::memcpy(static_cast<char*>(host) + unpacked, half.host, count);
+      unpacked += count;
+      return absl::OkStatus();
+    };
+    size_t turn = 0;
+    for (size_t done = 0; done < bytes; done += kStagingBytes, ++turn) {
+      Half& half = halves_[turn % 2];
+      PLUMBLINE_RETURN_IF_ERROR(Move(half.host, static_cast<const char*>(device) + done,
+                                     std::min(kStagingBytes, bytes - done), cudaMemcpyDeviceToHost,
+                                     half, stream));
+      if (turn > 0) PLUMBLINE_RETURN_IF_ERROR(unpack(turn - 1));
+    }
+    return turn > 0 ? unpack(turn - 1) : absl::OkStatus();
+  }
+
+ private:
+  static constexpr char kCopy[] = "copy between host and device";
+
+  struct Half {
+    void* host = nullptr;
+    cudaEvent_t moved = nullptr;
+  };
+
+  static absl::Status Move(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                           const Half& half, cudaStream_t stream) {
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, stream), kCopy));
+    return CudaStatus(cudaEventRecord(half.moved, stream), kCopy);
+  }
+
+  Half halves_[2];
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, const cudaDeviceProp& properties)
+      : ordinal_(ordinal),
+        device_class_(absl::StrCat(properties.name, ", ", properties.multiProcessorCount,
+                                   " multiprocessors")),
+        memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)) {}
+
+  ~CudaDevice() override {
+    cudaSetDevice(ordinal_);
+    if (stream_ == nullptr) return;
+    cudaStreamSynchronize(stream_);
+    if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+    cudaStreamDestroy(stream_);
+  }
+
+  absl::Status Start() {
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(ordinal_), "device"));
+    PLUMBLINE_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream"));
+    cudaMemPoolProps pool = {};
+    pool.allocType = cudaMemAllocationTypePinned;
+    pool.location.type = cudaMemLocationTypeDevice;
+    pool.location.id = ordinal_;
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaMemPoolCreate(&pool_, &pool), "memory pool"));
+    uint64_t keep_everything = std::numeric_limits<uint64_t>::max();
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
+        cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything),
+        "memory pool"));
+    absl::MutexLock lock(&staging_mutex_);
+    return staging_.Allocate();
+  }
+
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  std::string DeviceClass() const override { return device_class_; }
+  int64_t MemoryBytes() const override { return memory_bytes_; }
+
+  int64_t HighWaterBytes() const override {
+    absl::MutexLock lock(&mutex_);
+    return high_water_bytes_;
+  }
+  void ResetHighWater() override {
+    absl::MutexLock lock(&mutex_);
+    high_water_bytes_ = used_bytes_;
+  }
+
+  absl::Status CopyToDevice(const void* host, const Tensor& to) override {
+    if (!to.IsDense()) return NotDense();
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    absl::MutexLock lock(&staging_mutex_);
+    return staging_.ToDevice(host, to.data, to.NumBytes(), stream_);
+  }
+  absl::Status CopyToHost(const Tensor& from, void* host) override {
+    if (!from.IsDense()) return NotDense();
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    absl::MutexLock lock(&staging_mutex_);
+    return staging_.ToHost(from.data, host, from.NumBytes(), stream_);
+  }
+
+  absl::Status Convert(const ExecutionContext& context, const Tensor& from,
+                       const Tensor& to) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    return ConvertOnCuda(static_cast<cudaStream_t>(context.stream), from, to);
+  }
+
+  ExecutionContext Context() override {
+    // Operations launch on the thread's current device.
+    Select().IgnoreError();
+    ExecutionContext context;
+    context.device = this;
+    context.stream = stream_;
+    return context;
+  }
+
+ protected:
+  absl::StatusOr<void*> AllocateBytes(size_t bytes) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    void* data = nullptr;
+    cudaError_t error = AllocateFromPool(bytes, &data);
+    if (error == cudaErrorMemoryAllocation) {
+      // What the pool keeps in pieces too small may do as a whole.
+      cudaStreamSynchronize(stream_);
+      cudaMemPoolTrimTo(pool_, 0);
+      error = AllocateFromPool(bytes, &data);
+    }
+    absl::MutexLock lock(&mutex_);
+    if (error == cudaErrorMemoryAllocation) {
+      return absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes,
+                                                       " bytes asked for, ", used_bytes_, " of ",
+                                                       memory_bytes_, " in use"));
+    }
+    if (error != cudaSuccess) return CudaStatus(error, "device memory");
+    used_bytes_ += static_cast<int64_t>(bytes);
+    high_water_bytes_ = std::max(high_water_bytes_, used_bytes_);
+    return data;
+  }
+
+  void FreeBytes(void* data, size_t bytes) override {
+    Select().IgnoreError();
+    cudaFreeAsync(data, stream_);
+    absl::MutexLock lock(&mutex_);
+    used_bytes_ -= static_cast<int64_t>(bytes);
+  }
+
+ private:
+  static absl::Status NotDense() {
+    return absl::InvalidArgumentError("only dense tensors can be copied between host and device");
+  }
+
+  cudaError_t AllocateFromPool(size_t bytes, void** data) {
+    const cudaError_t error =
+        cudaMallocFromPoolAsync(data, std::max<size_t>(bytes, 1), pool_, stream_);
+    if (error != cudaSuccess) cudaGetLastError();  // It must not be found again by a launch.
+    return error;
+  }
+
+  // CUDA's current device is the calling thread's.
+  absl::Status Select() const { return CudaStatus(cudaSetDevice(ordinal_), "device"); }
+
+  const int ordinal_;
+  const std::string device_class_;
+  const int64_t memory_bytes_;
+  cudaStream_t stream_ = nullptr;  // set by Start()
+  cudaMemPool_t pool_ = nullptr;   // set by Start()
+  absl::Mutex staging_mutex_;
+  PinnedStaging staging_ ABSL_GUARDED_BY(staging_mutex_);
+  mutable absl::Mutex mutex_;
+  int64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t high_water_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    return absl::NotFoundError(absl::StrCat(
+        "no CUDA device",
+        counted == cudaSuccess ? std::string() : absl::StrCat(": ", cudaGetErrorString(counted))));
+  }
+  if (ordinal < 0 || ordinal >= count) {
+    return absl::NotFoundError(
+        absl::StrCat("no CUDA device ", ordinal, "; there are 0 to ", count - 1));
+  }
+  cudaDeviceProp properties;
+  PLUMBLINE_RETURN_IF_ERROR(
+      CudaStatus(cudaGetDeviceProperties(&properties, ordinal), "device properties"));
+  if (properties.major < kLeastComputeCapabilityMajor) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(properties.name, " has compute capability ", properties.major, ".",
+                     properties.minor, "; the kernels need ", kLeastComputeCapabilityMajor, ".0"));
+  }
+  auto device = std::make_unique<CudaDevice>(ordinal, properties);
+  PLUMBLINE_RETURN_IF_ERROR(device->Start());
+  return device;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,26 @@
+#ifndef PLUMBLINE_KERNELS_CUDA_CUDA_DEVICE_H_
+#define PLUMBLINE_KERNELS_CUDA_CUDA_DEVICE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/device.h"
+
+namespace plumbline {
+
+// GPU number `ordinal` of this machine. Its Context() has one stream, on which allocations, frees,
+// copies and conversions are ordered too: memory that was freed while kernels of that stream may
+// still use it is handed out again only behind them. Work on another stream must synchronise by
+// itself before it frees.
+//
+// Allocations come from a pool that keeps what is freed, so that a plan's memory costs the driver's
+// allocator once. Host memory is copied through two pinned buffers, so that packing one and moving
+// the other overlap; a copy returns when the data has arrived, and copies wait for one another.
+//
+// NOT_FOUND "no CUDA device" where there is no driver or no such GPU; FAILED_PRECONDITION where the
+// GPU is older than compute capability 8.0, which the kernels are compiled for.
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_KERNELS_CUDA_CUDA_DEVICE_H_

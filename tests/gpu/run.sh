@@ -1,0 +1,83 @@
+#!/bin/bash
+# Runs the parts of a GPU pack (`./dev gpu pack`) on a machine with a GPU, from the pack's own folder:
+#   run.sh [PART...]     default: every part that has not passed yet
+# Parts, each under nine minutes:
+#   tests      every GPU test
+#   ptx        the same with the kernels that any card of compute capability 8.0 runs, compiled by the driver
+#   bench      times of a block's operations
+#   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
+# Logs go to results/ (and to $OUT where that is set); the last lines are a table.
+set -uo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")"
+readonly PARTS=(tests ptx bench sanitizer)
+readonly PART_LIMIT_S=530
+mkdir -p results
+
+if [[ ! -x gpu_tests || gpu_tests.xz -nt gpu_tests ]]; then
+  python3 -c 'import lzma, shutil; shutil.copyfileobj(lzma.open("gpu_tests.xz"), open("gpu_tests", "wb"))'
+  chmod +x gpu_tests
+fi
+
+run_sanitizer() {
+  local tool status=0
+  if ! command -v compute-sanitizer >/dev/null; then
+    echo "compute-sanitizer is not there: not run"
+    return 3
+  fi
+  for tool in memcheck racecheck initcheck; do
+    echo "== $tool"
+    compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 \
+      --gtest_filter='*OddSizes*:CudaDevice.Converts*' || status=1
+  done
+  return "$status"
+}
+
+run_part() {
+  case "$1" in
+    tests) ./gpu_tests test ;;
+    ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test ;;
+    bench) ./gpu_tests bench ;;
+    sanitizer) run_sanitizer ;;
+    *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
+  esac
+}
+export -f run_part run_sanitizer
+
+table=()
+failed=0
+parts=("$@")
+((${#parts[@]})) || parts=("${PARTS[@]}")
+for part in "${parts[@]}"; do
+  if [[ $# -eq 0 && -e "results/$part.passed" ]]; then
+    table+=("$part|passed before|")
+    continue
+  fi
+  start=$SECONDS
+  timeout "$PART_LIMIT_S" bash -c "run_part $part" >"results/$part.log" 2>&1
+  status=$?
+  seconds=$((SECONDS - start))
+  if [[ $status -eq 0 ]] && grep -q '^no CUDA device' "results/$part.log"; then status=4; fi
+  case $status in
+    0) word=passed && touch "results/$part.passed" ;;
+    3) word="not run" ;;
+    4) word="skipped: no CUDA device" ;;
+    124) word="stopped at its limit" ;;
+    *) word="FAILED ($status)" ;;
+  esac
+  [[ $status -eq 0 || $status -eq 3 || $status -eq 4 ]] || failed=1
+  if [[ $part == bench ]]; then
+    cat results/bench.log
+  else
+    # What failed, with what was said about it.
+    awk '/^\[ RUN/ {text = ""} {text = text $0 "\n"} /^\[  FAILED  \].*ms\)/ {printf "%s", text}' "results/$part.log" |
+      cut -c1-220 | head -60
+    grep -E 'ERROR SUMMARY|=========.*(Invalid|Race|Uninit|error)' "results/$part.log" | sort | uniq -c | sort -rn | head -20
+  fi
+  table+=("$part|$word|${seconds} s $(grep -cE '^\[       OK' "results/$part.log") ok $(grep -cE '^\[  FAILED  \].*ms\)' "results/$part.log") failed $(grep -cE '^\[  SKIPPED \].*ms\)' "results/$part.log") skipped")
+done
+if [[ -n "${OUT:-}" ]]; then cp results/*.log "$OUT"/ 2>/dev/null; fi
+
+echo "== parts"
+printf '%s\n' "${table[@]}" | column -t -s '|'
+exit "$failed"

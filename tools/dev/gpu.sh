@@ -1,0 +1,37 @@
+# ./dev gpu: what needs a GPU, packed so that a machine with one and no network can run it alone.
+
+readonly GPU_PACK=gpu-pack
+readonly GPU_PACK_MOST_KIB=$((40 * 1024))
+
+# Builds the program of all GPU tests and benchmarks as a release, and puts it with what it reads and the script that
+# runs it into gpu-pack/. Needs the CUDA toolkit, no GPU.
+gpu_pack() {
+  [[ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]] || die "gpu pack needs the CUDA toolkit (nvcc)"
+  # Not run_bazel: that leaves CUDA out where there is no GPU.
+  bazel build --config=release --config=cuda //tests/gpu:gpu_tests
+  rm -rf "$GPU_PACK"
+  mkdir -p "$GPU_PACK/tests/golden"
+  xz -6 --threads=0 --stdout bazel-bin/tests/gpu/gpu_tests >"$GPU_PACK/gpu_tests.xz"
+  cp -r tests/golden/block0_*.safetensors tests/golden/checkpoint "$GPU_PACK/tests/golden/"
+  install -m 755 tests/gpu/run.sh "$GPU_PACK/run.sh"
+  local kib
+  kib="$(du -sk "$GPU_PACK" | cut -f1)"
+  ((kib <= GPU_PACK_MOST_KIB)) || die "$GPU_PACK is $kib KiB; at most $GPU_PACK_MOST_KIB may be carried"
+  echo "$GPU_PACK: $kib KiB. On a machine with a GPU: bash $GPU_PACK/run.sh"
+}
+
+dev_gpu() {
+  local command="${1:-}"
+  shift || true
+  case "$command" in
+    pack)
+      (($# == 0)) || die "gpu pack takes no arguments"
+      gpu_pack
+      ;;
+    run)
+      [[ -e "$GPU_PACK/run.sh" ]] || die "there is no $GPU_PACK; make it with ./dev gpu pack"
+      bash "$GPU_PACK/run.sh" "$@"
+      ;;
+    *) die "gpu takes 'pack' or 'run [PART]', not '$command'" ;;
+  esac
+}

@@ -1,12 +1,16 @@
 // Workers, artifacts and the server itself, through gRPC and HTTP.
+#include <grpcpp/impl/client_unary_call.h>
 #include <httplib.h>
 #include <unistd.h>
 
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "server/testing/coordinator_fixture.h"
@@ -101,6 +105,55 @@ TEST_F(WorkersTest, WaitForATaskWithoutPolling) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->assignment().lease().task(), job + "/tasks/0");
   EXPECT_FALSE(Acquire("one", "i1")->has_assignment());
+}
+
+TEST_F(WorkersTest, ManyWaitAtOnce) {
+  Start();
+  constexpr int kWorkers = 300;
+  struct Poll {
+    grpc::ClientContext context;
+    v1::AcquireTaskRequest request;
+    v1::AcquireTaskResponse response;
+  };
+  std::vector<std::unique_ptr<Poll>> polls;
+  absl::BlockingCounter answered(kWorkers);
+  for (int i = 0; i < kWorkers; ++i) {
+    ASSERT_TRUE(Register(absl::StrCat("w", i), "i1").ok());
+    Poll& poll = *polls.emplace_back(std::make_unique<Poll>());
+    SetDeadline(&poll.context);
+    poll.request.set_worker(absl::StrCat("workers/w", i));
+    poll.request.set_incarnation("i1");
+    poll.request.mutable_wait()->set_seconds(60);
+    workers_->async()->AcquireTask(&poll.context, &poll.request, &poll.response,
+                                   [&answered](grpc::Status status) {
+                                     EXPECT_TRUE(status.ok()) << status.error_message();
+                                     answered.DecrementCount();
+                                   });
+  }
+  ASSERT_TRUE(Create(Replay(std::vector<std::string>(kWorkers, "tiny"))).ok());
+  answered.Wait();
+  std::set<std::string> tasks;
+  for (const auto& poll : polls) tasks.insert(poll->response.assignment().lease().task());
+  EXPECT_EQ(tasks.size(), static_cast<size_t>(kWorkers));
+}
+
+TEST_F(WorkersTest, WhoseCallerLeftGivesTheTaskToAnother) {
+  Start();
+  ASSERT_TRUE(Register("one", "i1").ok());
+  ASSERT_TRUE(Register("two", "i1").ok());
+  {
+    grpc::ClientContext context;
+    v1::AcquireTaskRequest request;
+    request.set_worker("workers/one");
+    request.set_incarnation("i1");
+    request.mutable_wait()->set_seconds(60);
+    v1::AcquireTaskResponse response;
+    std::thread leaver([&] { context.TryCancel(); });
+    workers_->AcquireTask(&context, request, &response);
+    leaver.join();
+  }
+  const std::string job = Create(Replay({"tiny"}))->name();
+  EXPECT_EQ(Acquire("two", "i1", 60)->assignment().lease().task(), job + "/tasks/0");
 }
 
 TEST_F(WorkersTest, ThatAreUnknownAreToldToRegister) {
@@ -267,6 +320,29 @@ TEST_F(WorkersTest, TheServerSaysHowItIs) {
   EXPECT_TRUE(absl::StrContains(
       metrics, "plumbline_rpcs_total{code=\"OK\",method=\"JobService/CreateJob\"} 1"))
       << metrics;
+}
+
+TEST_F(WorkersTest, TheServerAnswersHealthChecks) {
+  Start();
+  for (const std::string service : {"", "liveness", "readiness"}) {
+    // grpc.health.v1.HealthCheckRequest{service} and HealthCheckResponse{SERVING}, encoded.
+    const std::string bytes =
+        absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service);
+    const grpc::Slice slice(bytes);
+    const grpc::ByteBuffer request(&slice, 1);
+    grpc::ByteBuffer response;
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    const grpc::internal::RpcMethod check("/grpc.health.v1.Health/Check",
+                                          grpc::internal::RpcMethod::NORMAL_RPC);
+    const grpc::Status status =
+        grpc::internal::BlockingUnaryCall(channel_.get(), check, &context, request, &response);
+    ASSERT_TRUE(status.ok()) << service << ": " << status.error_message();
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(response.Dump(&slices).ok());
+    ASSERT_EQ(slices.size(), 1u);
+    EXPECT_EQ(std::string(slices[0].begin(), slices[0].end()), "\x08\x01") << service;
+  }
 }
 
 TEST_F(WorkersTest, TheServerListensOnASocketAndOnLoopbackOnly) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/logging.h"
 #include "common/status.h"
 #include "server/proto_util.h"
 #include "server/resource_name.h"
@@ -13,6 +14,29 @@ namespace plumbline::server {
 namespace {
 
 std::string IdOf(const v1::Job& job) { return std::string(absl::StripPrefix(job.name(), "jobs/")); }
+
+// What an operator wants to read: how jobs and attempts go. Of durable events.
+void LogChanges(const std::vector<v1::JobEvent>& events) {
+  for (const v1::JobEvent& event : events) {
+    if (event.has_job_state()) {
+      Log(LogLevel::kInfo, "job changed",
+          {{"job", event.job()},
+           {"state", v1::JobState_Name(event.job_state().state())},
+           {"outcome", v1::Outcome_Name(event.job_state().verdict().outcome())},
+           {"reason", event.job_state().message()}});
+    } else if (event.has_attempt_change()) {
+      const v1::Attempt& attempt = event.attempt_change();
+      const bool began = attempt.end() == v1::ATTEMPT_END_UNSPECIFIED;
+      Log(LogLevel::kInfo, began ? "attempt began" : "attempt ended",
+          {{"job", event.job()},
+           {"task", event.task()},
+           {"attempt", attempt.number()},
+           {"worker", attempt.worker()},
+           {"end", v1::AttemptEnd_Name(attempt.end())},
+           {"reason", attempt.message()}});
+    }
+  }
+}
 
 }  // namespace
 
@@ -96,14 +120,20 @@ v1::AuditEvent Dispatcher::Audit(const Caller& caller, absl::string_view resourc
 
 std::vector<v1::JobEvent> Dispatcher::Commit(WriteSet set, DoneStatus done) {
   std::vector<int64_t> jobs = set.changed_jobs();
+  std::vector<v1::JobEvent> logged;
   for (const v1::JobEvent& event : set.events()) {
+    if (event.has_job_state() || event.has_attempt_change()) logged.push_back(event);
     const std::string id(absl::StripPrefix(event.job(), "jobs/"));
     const auto live = live_jobs_.find(id);
     if (live != live_jobs_.end() && !scheduler_.IsLive(live->second)) live_jobs_.erase(live);
   }
-  const absl::Status refused =
-      store_->Commit(&set, [hub = hub_, jobs = std::move(jobs), done](absl::Status status) {
-        if (status.ok()) hub->Notify(jobs);
+  const absl::Status refused = store_->Commit(
+      &set,
+      [hub = hub_, jobs = std::move(jobs), logged = std::move(logged), done](absl::Status status) {
+        if (status.ok()) {
+          LogChanges(logged);
+          hub->Notify(jobs);
+        }
         if (done) done(std::move(status));
       });
   if (!refused.ok() && done) Answer([done, refused] { done(refused); });

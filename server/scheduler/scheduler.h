@@ -37,6 +37,8 @@ struct SchedulerOptions {
   // The first retry comes at once, the second after this, each further one after twice as long.
   absl::Duration first_backoff = absl::Seconds(1);
   absl::Duration longest_backoff = absl::Minutes(1);
+  // A worker that is lost or gone for so long is forgotten.
+  absl::Duration forget_workers_after = absl::Hours(7 * 24);
 };
 
 inline bool IsFinal(v1::JobState state) {
@@ -197,6 +199,7 @@ class Scheduler {
   void Hear(WorkerState* worker);
   void SetWorkerState(WorkerState* worker, v1::WorkerState state);
   void MarkDraining(WorkerState* worker);
+  void ForgetOldWorkers();
   static v1::WorkerState PresentState(const WorkerState& worker);
   void Grant(WorkerState* worker, TaskKey key, v1::Assignment* assignment);
   void ExtendLease(TaskKey key, TaskState* task);

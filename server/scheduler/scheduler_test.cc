@@ -279,6 +279,19 @@ TEST_F(SchedulerTest, DrainsAndSignsOff) {
   EXPECT_TRUE(Beat("two", {}).drain());
 }
 
+TEST_F(SchedulerTest, ForgetsWorkersThatAreLongGone) {
+  Register("one");
+  clock_.Advance(options_.lease_duration);
+  scheduler_.Tick();
+  clock_.Advance(options_.forget_workers_after / 2);
+  Register("two");
+  EXPECT_EQ(scheduler_.Workers().size(), 2u);
+  clock_.Advance(options_.forget_workers_after / 2);
+  Register("three");
+  EXPECT_TRUE(absl::IsNotFound(scheduler_.GetWorker("workers/one").status()));
+  EXPECT_TRUE(scheduler_.GetWorker("workers/two").ok());
+}
+
 TEST_F(SchedulerTest, CancelsWhatIsQueuedAtOnceAndWhatRunsWhenItsWorkerHasStopped) {
   AddJob(1, /*tasks=*/3);
   Register("one");

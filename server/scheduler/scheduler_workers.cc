@@ -44,6 +44,7 @@ v1::RegisterWorkerResponse Scheduler::Register(const v1::RegisterWorkerRequest& 
   Hear(&worker);
   SetWorkerState(&worker, PresentState(worker));
   changed_workers_.insert(name);
+  ForgetOldWorkers();
   RefreshWaitingReasons();
 
   v1::RegisterWorkerResponse response;
@@ -51,6 +52,21 @@ v1::RegisterWorkerResponse Scheduler::Register(const v1::RegisterWorkerRequest& 
   *response.mutable_heartbeat_interval() = ToDuration(options_.heartbeat_interval);
   *response.mutable_lease_duration() = ToDuration(options_.lease_duration);
   return response;
+}
+
+void Scheduler::ForgetOldWorkers() {
+  const absl::Time oldest = clock_->Now() - options_.forget_workers_after;
+  for (auto worker = workers_.begin(); worker != workers_.end();) {
+    const v1::Worker& record = worker->second.record.worker();
+    if (IsPresent(record.state()) || FromTimestamp(record.last_heartbeat_time()) > oldest ||
+        !worker->second.held.empty()) {
+      ++worker;
+      continue;
+    }
+    changes_.DeleteWorker(record.name());
+    changed_workers_.erase(record.name());
+    worker = workers_.erase(worker);
+  }
 }
 
 absl::StatusOr<Scheduler::WorkerState*> Scheduler::FindWorker(absl::string_view worker,

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "proto/plumbline/v1/admin_service.pb.h"
 #include "proto/plumbline/v1/artifact.pb.h"
 #include "proto/plumbline/v1/job_service.pb.h"
 #include "proto/plumbline/v1/worker_service.pb.h"
@@ -42,6 +43,21 @@ class Coordinator {
   virtual absl::StatusOr<v1::Artifact> PutArtifact(const v1::PutArtifactRequest::Header& header,
                                                    absl::Span<const uint8_t> bytes,
                                                    const CallOptions& options) = 0;
+  // `tensors` are the whole of record.outputs, in order.
+  virtual absl::StatusOr<v1::PutStepResponse> PutStep(const v1::PutStepRequest::Header& header,
+                                                      absl::Span<const absl::string_view> tensors,
+                                                      const CallOptions& options) = 0;
+  // Hands each step, with its bytes, to `sink` as soon as it is whole; the sink's errors end the
+  // call. DATA_LOSS, reason DIGEST_MISMATCH, if bytes are not what the step's trailer says was
+  // sent.
+  virtual absl::Status GetSteps(
+      const v1::GetStepRequest& request,
+      absl::FunctionRef<absl::Status(v1::StepRecord record, absl::string_view bytes)> sink,
+      const CallOptions& options) = 0;
+  virtual absl::StatusOr<v1::Run> GetRun(const v1::GetRunRequest& request,
+                                         const CallOptions& options) = 0;
+  virtual absl::StatusOr<v1::VerifyRunResponse> VerifyRun(const v1::VerifyRunRequest& request,
+                                                          const CallOptions& options) = 0;
   virtual absl::Status CompleteTask(const v1::CompleteTaskRequest& request,
                                     const CallOptions& options) = 0;
   virtual absl::Status ReleaseTask(const v1::ReleaseTaskRequest& request,

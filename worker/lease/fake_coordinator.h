@@ -45,6 +45,16 @@ class FakeCoordinator final : public Coordinator {
   // The next calls of CompleteTask fail with these, one each.
   void FailCompletions(std::vector<absl::Status> statuses);
   void AddArtifact(const std::string& name, const std::string& bytes);
+  // The next calls of PutStep fail with these, one each, after the step is stored if `stored`.
+  struct PutFault {
+    absl::Status status;
+    bool stored = false;
+  };
+  void FailPuts(std::vector<PutFault> faults);
+  // The next calls of GetStep break after these many steps, one each.
+  void BreakStreams(std::vector<int> steps);
+  // A stored step's bytes are gone, as GetStep and the records then say.
+  void Quarantine(const std::string& run, int32_t step);
 
   // --- What a test waits for and sees. Await* are false after a minute.
   bool AwaitHeartbeats(int count);
@@ -61,6 +71,9 @@ class FakeCoordinator final : public Coordinator {
   };
   std::vector<StoredFile> stored_files() const;
   int get_artifact_calls() const;
+  int put_step_calls() const;
+  int get_step_calls() const;
+  int verify_run_calls() const;
 
   // --- Coordinator.
   absl::StatusOr<v1::RegisterWorkerResponse> RegisterWorker(
@@ -74,6 +87,17 @@ class FakeCoordinator final : public Coordinator {
   absl::StatusOr<v1::Artifact> PutArtifact(const v1::PutArtifactRequest::Header& header,
                                            absl::Span<const uint8_t> bytes,
                                            const CallOptions& options) override;
+  absl::StatusOr<v1::PutStepResponse> PutStep(const v1::PutStepRequest::Header& header,
+                                              absl::Span<const absl::string_view> tensors,
+                                              const CallOptions& options) override;
+  absl::Status GetSteps(
+      const v1::GetStepRequest& request,
+      absl::FunctionRef<absl::Status(v1::StepRecord record, absl::string_view bytes)> sink,
+      const CallOptions& options) override;
+  absl::StatusOr<v1::Run> GetRun(const v1::GetRunRequest& request,
+                                 const CallOptions& options) override;
+  absl::StatusOr<v1::VerifyRunResponse> VerifyRun(const v1::VerifyRunRequest& request,
+                                                  const CallOptions& options) override;
   absl::Status CompleteTask(const v1::CompleteTaskRequest& request,
                             const CallOptions& options) override;
   absl::Status ReleaseTask(const v1::ReleaseTaskRequest& request,
@@ -101,6 +125,13 @@ class FakeCoordinator final : public Coordinator {
   std::function<StreamFault()> stream_faults_ ABSL_GUARDED_BY(mutex_);
   std::deque<absl::Status> completion_failures_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> artifacts_ ABSL_GUARDED_BY(mutex_);
+  struct StoredStep {
+    v1::StepRecord record;
+    std::string bytes;
+  };
+  std::map<std::string, std::map<int32_t, StoredStep>> runs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<PutFault> put_faults_ ABSL_GUARDED_BY(mutex_);
+  std::deque<int> broken_streams_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::JobEvent> events_ ABSL_GUARDED_BY(mutex_);
@@ -108,6 +139,9 @@ class FakeCoordinator final : public Coordinator {
   std::vector<v1::ReleaseTaskRequest> releases_ ABSL_GUARDED_BY(mutex_);
   std::vector<StoredFile> stored_files_ ABSL_GUARDED_BY(mutex_);
   int get_artifact_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int put_step_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int get_step_calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int verify_run_calls_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace plumbline::worker

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/crash_point.h"
 #include "common/grpc_status.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "proto/plumbline/v1/admin_service.grpc.pb.h"
 #include "proto/plumbline/v1/job_service.grpc.pb.h"
 #include "proto/plumbline/v1/worker_service.grpc.pb.h"
 
@@ -20,6 +22,8 @@ namespace plumbline::worker {
 namespace {
 
 constexpr size_t kMaxChunkBytes = 1 << 20;
+// No step is as large: more would be taken for one that was never announced so.
+constexpr int64_t kMaxStepBytes = int64_t{4} << 30;
 
 // One call's context: its deadline, and its end when the caller's cancellation is raised.
 class Call {
@@ -49,33 +53,38 @@ class GrpcCoordinator final : public Coordinator {
  public:
   explicit GrpcCoordinator(const std::shared_ptr<grpc::Channel>& channel)
       : worker_service_(v1::WorkerService::NewStub(channel)),
-        artifact_service_(v1::ArtifactService::NewStub(channel)) {}
+        artifact_service_(v1::ArtifactService::NewStub(channel)),
+        store_service_(v1::StoreService::NewStub(channel)) {}
 
   absl::StatusOr<v1::RegisterWorkerResponse> RegisterWorker(
       const v1::RegisterWorkerRequest& request, const CallOptions& options) override {
-    return Unary<v1::RegisterWorkerResponse>(&v1::WorkerService::Stub::RegisterWorker, request,
-                                             options);
+    return Unary<v1::RegisterWorkerResponse>(
+        worker_service_.get(), &v1::WorkerService::Stub::RegisterWorker, request, options);
   }
 
   absl::StatusOr<v1::AcquireTaskResponse> AcquireTask(const v1::AcquireTaskRequest& request,
                                                       const CallOptions& options) override {
-    return Unary<v1::AcquireTaskResponse>(&v1::WorkerService::Stub::AcquireTask, request, options);
+    return Unary<v1::AcquireTaskResponse>(worker_service_.get(),
+                                          &v1::WorkerService::Stub::AcquireTask, request, options);
   }
 
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request,
                                                   const CallOptions& options) override {
-    return Unary<v1::HeartbeatResponse>(&v1::WorkerService::Stub::Heartbeat, request, options);
+    return Unary<v1::HeartbeatResponse>(worker_service_.get(), &v1::WorkerService::Stub::Heartbeat,
+                                        request, options);
   }
 
   absl::Status CompleteTask(const v1::CompleteTaskRequest& request,
                             const CallOptions& options) override {
-    return Unary<v1::CompleteTaskResponse>(&v1::WorkerService::Stub::CompleteTask, request, options)
+    return Unary<v1::CompleteTaskResponse>(worker_service_.get(),
+                                           &v1::WorkerService::Stub::CompleteTask, request, options)
         .status();
   }
 
   absl::Status ReleaseTask(const v1::ReleaseTaskRequest& request,
                            const CallOptions& options) override {
-    return Unary<google::protobuf::Empty>(&v1::WorkerService::Stub::ReleaseTask, request, options)
+    return Unary<google::protobuf::Empty>(worker_service_.get(),
+                                          &v1::WorkerService::Stub::ReleaseTask, request, options)
         .status();
   }
 
@@ -100,22 +109,85 @@ class GrpcCoordinator final : public Coordinator {
     const auto writer = worker_service_->PutArtifact(call.context(), &artifact);
     v1::PutArtifactRequest request;
     *request.mutable_header() = header;
-    bool writable = writer->Write(request);
-    Sha256 hash;
-    for (size_t offset = 0; writable && offset < bytes.size(); offset += kMaxChunkBytes) {
-      const absl::Span<const uint8_t> chunk = bytes.subspan(offset, kMaxChunkBytes);
-      hash.Update(chunk);
-      request.set_chunk(chunk.data(), chunk.size());
-      writable = writer->Write(request);
-    }
-    if (writable) {
-      request.mutable_trailer()->set_size_bytes(static_cast<int64_t>(bytes.size()));
-      request.mutable_trailer()->set_sha256(hash.FinishHex());
-      writer->Write(request);
-    }
+    const absl::string_view whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (writer->Write(request)) WriteChunks(writer.get(), {&whole, 1}, &request);
     writer->WritesDone();
     PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
     return artifact;
+  }
+
+  absl::StatusOr<v1::PutStepResponse> PutStep(const v1::PutStepRequest::Header& header,
+                                              absl::Span<const absl::string_view> tensors,
+                                              const CallOptions& options) override {
+    Call call(options);
+    v1::PutStepResponse response;
+    const auto writer = worker_service_->PutStep(call.context(), &response);
+    v1::PutStepRequest request;
+    *request.mutable_header() = header;
+    if (writer->Write(request)) {
+      CrashPoint("worker.during_put");
+      WriteChunks(writer.get(), tensors, &request);
+    }
+    writer->WritesDone();
+    CrashPoint("worker.before_ack");
+    PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
+    return response;
+  }
+
+  absl::Status GetSteps(
+      const v1::GetStepRequest& request,
+      absl::FunctionRef<absl::Status(v1::StepRecord record, absl::string_view bytes)> sink,
+      const CallOptions& options) override {
+    Call call(options);
+    const auto reader = worker_service_->GetStep(call.context(), request);
+    v1::GetStepResponse part;
+    v1::StepRecord record;
+    std::string bytes;
+    absl::Status status;
+    while (status.ok() && reader->Read(&part)) {
+      switch (part.part_case()) {
+        case v1::GetStepResponse::kRecord:
+          record = std::move(*part.mutable_record());
+          bytes.clear();
+          break;
+        case v1::GetStepResponse::kChunk:
+          bytes.append(part.chunk());
+          if (static_cast<int64_t>(bytes.size()) > kMaxStepBytes) {
+            status = DigestMismatch(request.run(), "more bytes");
+          }
+          break;
+        case v1::GetStepResponse::kTrailer:
+          if (part.trailer().size_bytes() != static_cast<int64_t>(bytes.size()) ||
+              part.trailer().sha256() != Sha256Hex(bytes)) {
+            status =
+                DigestMismatch(absl::StrCat(request.run(), ": step ", record.index()), "bytes");
+          } else {
+            status = sink(std::move(record), bytes);
+          }
+          record.Clear();
+          bytes.clear();
+          break;
+        case v1::GetStepResponse::PART_NOT_SET:
+          break;
+      }
+    }
+    if (!status.ok()) {
+      call.context()->TryCancel();
+      reader->Finish();
+      return status;
+    }
+    return FromGrpcStatus(reader->Finish());
+  }
+
+  absl::StatusOr<v1::Run> GetRun(const v1::GetRunRequest& request,
+                                 const CallOptions& options) override {
+    return Unary<v1::Run>(store_service_.get(), &v1::StoreService::Stub::GetRun, request, options);
+  }
+
+  absl::StatusOr<v1::VerifyRunResponse> VerifyRun(const v1::VerifyRunRequest& request,
+                                                  const CallOptions& options) override {
+    return Unary<v1::VerifyRunResponse>(store_service_.get(), &v1::StoreService::Stub::VerifyRun,
+                                        request, options);
   }
 
   absl::StatusOr<v1::Artifact> GetArtifact(
@@ -161,19 +233,40 @@ class GrpcCoordinator final : public Coordinator {
   }
 
  private:
-  template <typename Response, typename Request>
-  absl::StatusOr<Response> Unary(grpc::Status (v1::WorkerService::Stub::*method)(
-                                     grpc::ClientContext*, const Request&, Response*),
-                                 const Request& request, const CallOptions& options) {
+  // Chunks and trailer of a stream whose header is written. Finish() says what became of them.
+  template <typename Writer, typename Request>
+  static void WriteChunks(Writer* writer, absl::Span<const absl::string_view> pieces,
+                          Request* request) {
+    Sha256 hash;
+    int64_t size_bytes = 0;
+    for (const absl::string_view piece : pieces) {
+      for (size_t offset = 0; offset < piece.size(); offset += kMaxChunkBytes) {
+        const absl::string_view chunk = piece.substr(offset, kMaxChunkBytes);
+        hash.Update(chunk);
+        size_bytes += static_cast<int64_t>(chunk.size());
+        request->set_chunk(chunk.data(), chunk.size());
+        if (!writer->Write(*request)) return;
+      }
+    }
+    request->mutable_trailer()->set_size_bytes(size_bytes);
+    request->mutable_trailer()->set_sha256(hash.FinishHex());
+    writer->Write(*request);
+  }
+
+  template <typename Response, typename Stub, typename Request>
+  static absl::StatusOr<Response> Unary(Stub* stub,
+                                        grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                                     const Request&, Response*),
+                                        const Request& request, const CallOptions& options) {
     Call call(options);
     Response response;
-    PLUMBLINE_RETURN_IF_ERROR(
-        FromGrpcStatus((worker_service_.get()->*method)(call.context(), request, &response)));
+    PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus((stub->*method)(call.context(), request, &response)));
     return response;
   }
 
   const std::unique_ptr<v1::WorkerService::Stub> worker_service_;
   const std::unique_ptr<v1::ArtifactService::Stub> artifact_service_;
+  const std::unique_ptr<v1::StoreService::Stub> store_service_;
 };
 
 }  // namespace

@@ -20,6 +20,16 @@ StopReason HeldTask::stop_reason() const {
   return stop_reason_;
 }
 
+void HeldTask::AskToYield() {
+  absl::MutexLock lock(&mutex_);
+  asked_to_yield_ = true;
+}
+
+bool HeldTask::asked_to_yield() const {
+  absl::MutexLock lock(&mutex_);
+  return asked_to_yield_;
+}
+
 void HeldTask::SetProgress(const v1::Progress& progress) {
   absl::MutexLock lock(&mutex_);
   progress_ = progress;
@@ -28,6 +38,16 @@ void HeldTask::SetProgress(const v1::Progress& progress) {
 std::optional<v1::Progress> HeldTask::progress() const {
   absl::MutexLock lock(&mutex_);
   return progress_;
+}
+
+void HeldTask::SetRun(const std::string& run) {
+  absl::MutexLock lock(&mutex_);
+  run_ = run;
+}
+
+std::string HeldTask::run() const {
+  absl::MutexLock lock(&mutex_);
+  return run_;
 }
 
 }  // namespace plumbline::worker

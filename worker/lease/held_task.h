@@ -38,9 +38,16 @@ class HeldTask {
   // Raised when nothing may be written any more.
   Cancellation* writes() { return &writes_; }
 
+  // The worker is to end: work that is kept piece by piece goes no further than the piece that
+  // runs.
+  void AskToYield();
+  bool asked_to_yield() const;
+
   // What the next heartbeat tells.
   void SetProgress(const v1::Progress& progress);
   std::optional<v1::Progress> progress() const;
+  void SetRun(const std::string& run);  // "runs/{run}"
+  std::string run() const;
 
  private:
   const v1::Assignment assignment_;
@@ -49,7 +56,9 @@ class HeldTask {
 
   mutable absl::Mutex mutex_;
   StopReason stop_reason_ ABSL_GUARDED_BY(mutex_) = StopReason::kNone;
+  bool asked_to_yield_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::Progress> progress_ ABSL_GUARDED_BY(mutex_);
+  std::string run_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace plumbline::worker

@@ -125,6 +125,7 @@ bool Session::SendHeartbeat() {
     each.set_task(held->name());
     each.set_fencing_token(held->fencing_token());
     if (auto progress = held->progress()) *each.mutable_progress() = *std::move(progress);
+    each.set_run(held->run());
   }
   if (options_.usage) *request.mutable_usage() = options_.usage();
 
@@ -182,6 +183,7 @@ void Session::StartDraining(v1::ReleaseReason reason, absl::Duration grace) {
     wake_ = true;  // Tell the coordinator.
     stop_acquiring_.Raise();
   }
+  if (held_ != nullptr) held_->AskToYield();
   const absl::Time release_at = clock_->Now() + grace;
   if (release_at < release_at_) {
     release_at_ = release_at;

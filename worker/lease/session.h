@@ -55,8 +55,9 @@ class Session {
   // The task that is held is done with, whatever came of it.
   void Finish();
 
-  // The worker is to end: no task is acquired any more. One that runs may go on for `grace`, then
-  // it is stopped with kRelease. Returns at once; a later call can only shorten the grace.
+  // The worker is to end: no task is acquired any more. One that runs is asked to yield and may go
+  // on for `grace`, then it is stopped with kRelease. Returns at once; a later call can only
+  // shorten the grace.
   void Drain(absl::Duration grace);
   // Why tasks are handed back: an operator drained the worker, or its process is to end.
   v1::ReleaseReason release_reason() const;

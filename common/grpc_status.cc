@@ -43,18 +43,34 @@ google::rpc::Status ToRpcStatus(const absl::Status& status) {
     }
     result.add_details()->PackFrom(request);
   }
+  if (std::vector<Precondition> preconditions = GetPreconditions(status); !preconditions.empty()) {
+    google::rpc::PreconditionFailure failure;
+    for (Precondition& precondition : preconditions) {
+      auto* const added = failure.add_violations();
+      added->set_type(std::move(precondition.type));
+      added->set_subject(std::move(precondition.subject));
+      added->set_description(std::move(precondition.description));
+    }
+    result.add_details()->PackFrom(failure);
+  }
   return result;
 }
 
 absl::Status FromRpcStatus(const google::rpc::Status& status) {
   std::vector<FieldViolation> violations;
+  std::vector<Precondition> preconditions;
   std::string reason;
   for (const auto& detail : status.details()) {
     google::rpc::BadRequest request;
+    google::rpc::PreconditionFailure failure;
     google::rpc::ErrorInfo info;
     if (detail.UnpackTo(&request)) {
       for (const auto& violation : request.field_violations()) {
         violations.push_back({violation.field(), violation.description()});
+      }
+    } else if (detail.UnpackTo(&failure)) {
+      for (const auto& violation : failure.violations()) {
+        preconditions.push_back({violation.type(), violation.subject(), violation.description()});
       }
     } else if (detail.UnpackTo(&info)) {
       reason = info.reason();
@@ -62,6 +78,7 @@ absl::Status FromRpcStatus(const google::rpc::Status& status) {
   }
   absl::Status result(ToCode(status.code()), status.message());
   if (!violations.empty()) result = WithFieldViolations(std::move(result), violations);
+  if (!preconditions.empty()) result = WithPreconditions(std::move(result), preconditions);
   if (!reason.empty()) result = WithReason(std::move(result), reason);
   return result;
 }

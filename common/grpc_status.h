@@ -12,8 +12,8 @@ class Status;
 }  // namespace google::rpc
 
 // The one place where a status changes between our form and gRPC's. Code and message stay; field
-// violations become google.rpc.BadRequest, the reason google.rpc.ErrorInfo of domain "plumbline",
-// and back. Details of other types are dropped.
+// violations become google.rpc.BadRequest, preconditions google.rpc.PreconditionFailure, the reason
+// google.rpc.ErrorInfo of domain "plumbline", and back. Details of other types are dropped.
 
 namespace plumbline {
 

@@ -44,6 +44,8 @@ TEST(GrpcStatusTest, EveryCodeAndPayloadComesBack) {
     absl::Status status(static_cast<absl::StatusCode>(code), "message");
     EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
     status = WithReason(WithFieldViolations(status, violations), kLeaseLostReason);
+    status =
+        WithPreconditions(status, {{"IDENTITY", "runs/1: kernel", "is a: not b"}, {"", "", ""}});
     EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
     EXPECT_EQ(FromRpcStatus(ToRpcStatus(status)), status);
   }

@@ -11,6 +11,7 @@ namespace plumbline {
 namespace {
 
 constexpr char kViolationsUrl[] = "plumbline/field_violations";
+constexpr char kPreconditionsUrl[] = "plumbline/preconditions";
 constexpr char kReasonUrl[] = "plumbline/reason";
 constexpr size_t kQuotedBytes = 100;
 
@@ -72,6 +73,32 @@ std::vector<FieldViolation> GetFieldViolations(const absl::Status& status) {
     violations.push_back(violation);
   }
   return violations;
+}
+
+absl::Status WithPreconditions(absl::Status status,
+                               const std::vector<Precondition>& preconditions) {
+  std::string payload;
+  for (const Precondition& precondition : preconditions) {
+    AppendString(precondition.type, &payload);
+    AppendString(precondition.subject, &payload);
+    AppendString(precondition.description, &payload);
+  }
+  status.SetPayload(kPreconditionsUrl, absl::Cord(payload));
+  return status;
+}
+
+std::vector<Precondition> GetPreconditions(const absl::Status& status) {
+  std::vector<Precondition> preconditions;
+  const absl::optional<absl::Cord> payload = status.GetPayload(kPreconditionsUrl);
+  if (!payload.has_value()) return preconditions;
+  const std::string bytes(*payload);
+  absl::string_view rest = bytes;
+  Precondition precondition;
+  while (ConsumeString(&rest, &precondition.type) && ConsumeString(&rest, &precondition.subject) &&
+         ConsumeString(&rest, &precondition.description)) {
+    preconditions.push_back(precondition);
+  }
+  return preconditions;
 }
 
 absl::Status WithReason(absl::Status status, absl::string_view reason) {

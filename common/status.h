@@ -9,9 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-// Helpers on absl::Status. Which field of a request was wrong, and the machine-readable reason of
-// an error, travel inside the status as payloads; common/grpc_status.h carries them over gRPC as
-// google.rpc.BadRequest and google.rpc.ErrorInfo.
+// Helpers on absl::Status. Which field of a request was wrong, which precondition does not hold,
+// and the machine-readable reason of an error travel inside the status as payloads;
+// common/grpc_status.h carries them over gRPC as google.rpc.BadRequest,
+// google.rpc.PreconditionFailure and google.rpc.ErrorInfo.
 
 namespace plumbline {
 
@@ -22,6 +23,17 @@ struct FieldViolation {
 
   friend bool operator==(const FieldViolation& a, const FieldViolation& b) {
     return a.field == b.field && a.description == b.description;
+  }
+};
+
+// One thing that the state of the system lacked, with FAILED_PRECONDITION.
+struct Precondition {
+  std::string type;         // Class, e.g. "IDENTITY".
+  std::string subject;      // What it is about, e.g. "runs/RUN: device_class".
+  std::string description;  // What differs or is missing, and how to put it right.
+
+  friend bool operator==(const Precondition& a, const Precondition& b) {
+    return a.type == b.type && a.subject == b.subject && a.description == b.description;
   }
 };
 
@@ -42,6 +54,12 @@ absl::Status WithFieldViolations(absl::Status status,
 
 // Violations that `status` carries, in order; empty for any other status.
 std::vector<FieldViolation> GetFieldViolations(const absl::Status& status);
+
+// `status` with these preconditions that do not hold; OK stays OK.
+absl::Status WithPreconditions(absl::Status status, const std::vector<Precondition>& preconditions);
+
+// Preconditions that `status` carries, in order; empty for any other status.
+std::vector<Precondition> GetPreconditions(const absl::Status& status);
 
 // `status` with a reason for programs: an UPPER_SNAKE_CASE word. OK stays OK.
 absl::Status WithReason(absl::Status status, absl::string_view reason);

@@ -18,6 +18,12 @@ absl::string_view FamilyName(Family family) {
       return "artifacts";
     case Family::kAudit:
       return "audit";
+    case Family::kRuns:
+      return "runs";
+    case Family::kSteps:
+      return "steps";
+    case Family::kBlobs:
+      return "blobs";
   }
   return "";
 }
@@ -98,6 +104,19 @@ std::string Upload(absl::string_view name) { return absl::StrCat(Uploads(), name
 std::string Uploads() { return "u"; }
 
 std::string Audit(int64_t sequence) { return Number(sequence); }
+
+std::string Run(absl::string_view run) { return std::string(run); }
+
+std::string Step(absl::string_view run, int32_t index) {
+  return absl::StrCat(Steps(), run, Number32(index));
+}
+std::string Steps() { return "s"; }
+std::string BlobRecord(absl::string_view sha256) { return absl::StrCat(BlobRecords(), sha256); }
+std::string BlobRecords() { return "c"; }
+
+std::string Blob(absl::string_view sha256) { return absl::StrCat("b", sha256); }
+std::string BlobMark(absl::string_view sha256) { return absl::StrCat(BlobMarks(), sha256); }
+std::string BlobMarks() { return "k"; }
 
 }  // namespace keys
 }  // namespace plumbline::server

@@ -36,8 +36,11 @@ enum class Family {
   kEvents,     // (job, sequence) -> JobEvent, and the log of revisions
   kArtifacts,  // artifacts, their index by task, uploads
   kAudit,      // sequence -> AuditEvent
+  kRuns,       // run -> RunRecord
+  kSteps,      // (run, index) -> StepRecord, and SHA-256 -> BlobRecord
+  kBlobs,      // SHA-256 -> bytes; written by BlobStore alone
 };
-inline constexpr int kFamilyCount = 6;
+inline constexpr int kFamilyCount = 9;
 absl::string_view FamilyName(Family family);
 
 namespace keys {
@@ -90,6 +93,20 @@ std::string Uploads();  // Prefix.
 
 // Family::kAudit.
 std::string Audit(int64_t sequence);
+
+// Family::kRuns. `run` is the identity's SHA-256 in hex.
+std::string Run(absl::string_view run);
+
+// Family::kSteps.
+std::string Step(absl::string_view run, int32_t index);
+std::string Steps();  // Prefix.
+std::string BlobRecord(absl::string_view sha256);
+std::string BlobRecords();  // Prefix.
+
+// Family::kBlobs.
+std::string Blob(absl::string_view sha256);
+std::string BlobMark(absl::string_view sha256);  // -> size
+std::string BlobMarks();                         // Prefix.
 
 }  // namespace keys
 }  // namespace plumbline::server

@@ -11,6 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/crash_point.h"
+#include "common/logging.h"
 #include "common/random_id.h"
 #include "common/status.h"
 #include "server/store/store_impl.h"
@@ -18,14 +20,17 @@
 namespace plumbline::server {
 namespace {
 
-constexpr int kFormatVersion = 1;
+// Version 1 had no runs, steps and blobs; their families are made when it is opened.
+constexpr int kFormatVersion = 2;
+constexpr int kOldestFormatVersion = 1;
 constexpr int kTicketKeyBytes = 32;
 // A group commit takes no more than this at once, so that the first of a long queue need not wait
 // for the last.
 constexpr size_t kMaxGroupBytes = 4 << 20;
 
-rocksdb::Options DatabaseOptions() {
+rocksdb::Options DatabaseOptions(rocksdb::Env* env) {
   rocksdb::Options options;
+  if (env != nullptr) options.env = env;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   // A torn tail of the log is what a crash leaves of writes that nobody was told about. Anything
@@ -38,6 +43,22 @@ rocksdb::Options DatabaseOptions() {
   options.compression = rocksdb::kNoCompression;
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   options.keep_log_file_num = 4;
+  // Blob files are many, and a process may often open no more than 1024.
+  options.max_open_files = 256;
+  return options;
+}
+
+// Values of kBlobs lie in blob files, one a flush: what compaction moves is keys. No garbage is
+// collected by moving what lives beside it, since that would read, and stumble over, bytes that
+// went bad; a flush has the blobs of one step, and its file goes when they do.
+rocksdb::ColumnFamilyOptions BlobOptions(const rocksdb::Options& database) {
+  rocksdb::ColumnFamilyOptions options(database);
+  options.enable_blob_files = true;
+  options.min_blob_size = 4 << 10;
+  options.blob_file_size = uint64_t{4} << 30;
+  // A step fits, so that only BlobStore decides what is flushed together.
+  options.write_buffer_size = 64 << 20;
+  options.level0_file_num_compaction_trigger = 8;
   return options;
 }
 
@@ -65,15 +86,6 @@ absl::StatusOr<std::string> RandomBytes(int count) {
 }
 
 }  // namespace
-
-absl::Status FromRocksdb(const rocksdb::Status& status, absl::string_view doing) {
-  if (status.ok()) return absl::OkStatus();
-  const std::string message = absl::StrCat(doing, ": ", status.ToString());
-  if (status.IsNotFound()) return absl::NotFoundError(message);
-  if (status.IsNoSpace()) return WithReason(absl::ResourceExhaustedError(message), "DISK_FULL");
-  if (status.IsCorruption()) return absl::DataLossError(message);
-  return absl::UnavailableError(message);
-}
 
 absl::Status Store::Impl::Unreadable(absl::string_view key) {
   return absl::DataLossError(absl::StrCat("the record under key ", Quoted(key), " is unreadable"));
@@ -109,10 +121,13 @@ absl::Status Store::Impl::OpenDatabase() {
     return absl::UnavailableError(
         absl::StrCat("the store's folder ", options_.path, " cannot be made: ", error.message()));
   }
-  const rocksdb::Options options = DatabaseOptions();
+  const rocksdb::Options options = DatabaseOptions(options_.env);
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   for (int i = 0; i < kFamilyCount; ++i) {
-    families.emplace_back(std::string(FamilyName(static_cast<Family>(i))), options);
+    const auto family = static_cast<Family>(i);
+    families.emplace_back(
+        std::string(FamilyName(family)),
+        family == Family::kBlobs ? BlobOptions(options) : rocksdb::ColumnFamilyOptions(options));
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
@@ -139,18 +154,32 @@ absl::Status Store::Impl::CheckFormat() {
     format_.set_version(kFormatVersion);
     format_.set_store_id(RandomIds()->NewId());
     PLUMBLINE_ASSIGN_OR_RETURN(*format_.mutable_ticket_key(), RandomBytes(kTicketKeyBytes));
-    return FromRocksdb(
-        db_->Put(Synced(), handle(Family::kMeta), keys::Format(), format_.SerializeAsString()),
-        "write the store's format");
+    return WriteFormat();
   }
   PLUMBLINE_RETURN_IF_ERROR(format.status());
   format_ = *std::move(format);
-  if (format_.version() != kFormatVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the store ", options_.path, " has format version ", format_.version(),
-                     "; this program reads version ", kFormatVersion));
+  if (format_.version() < kOldestFormatVersion || format_.version() > kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the store ", options_.path, " has format version ", format_.version(),
+        "; this program reads versions ", kOldestFormatVersion, " to ", kFormatVersion));
   }
-  return absl::OkStatus();
+  if (format_.version() == kFormatVersion) return absl::OkStatus();
+  format_.set_version(kFormatVersion);
+  return WriteFormat();
+}
+
+std::vector<rocksdb::ColumnFamilyHandle*> Store::Impl::logged_families() const {
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  for (int i = 0; i < kFamilyCount; ++i) {
+    if (static_cast<Family>(i) != Family::kBlobs) families.push_back(handles_[i]);
+  }
+  return families;
+}
+
+absl::Status Store::Impl::WriteFormat() {
+  return FromRocksdb(
+      db_->Put(Synced(), handle(Family::kMeta), keys::Format(), format_.SerializeAsString()),
+      "write the store's format");
 }
 
 absl::Status Store::Impl::LoadCounters() {
@@ -297,11 +326,15 @@ void Store::Impl::WriteLoop() {
     }
     if (result.ok() && batch.Count() > 0) {
       const absl::Time start = options_.clock->Now();
+      CrashPoint("store.before_commit");
       result = FromRocksdb(db_->Write(Synced(), &batch), "write to the store");
+      CrashPoint("store.after_commit");
       if (options_.on_write) {
         options_.on_write(options_.clock->Now() - start, static_cast<int>(group.size()));
       }
       if (!result.ok()) {
+        Log(LogLevel::kError, "the store cannot be written any more",
+            {{"error", result.ToString()}});
         absl::MutexLock lock(&mutex_);
         failure_ = result;
       }

@@ -18,6 +18,10 @@
 #include "server/store/record.pb.h"
 #include "server/store/write_set.h"
 
+namespace rocksdb {
+class Env;
+}  // namespace rocksdb
+
 namespace plumbline::server {
 
 struct StoreOptions {
@@ -27,6 +31,8 @@ struct StoreOptions {
   Clock* clock = SystemClock();
   // Called with the duration of every synced write and the number of sets in it. May be empty.
   std::function<void(absl::Duration, int)> on_write;
+  // Through which files are reached; null: the machine's own. Must outlive the store.
+  rocksdb::Env* env = nullptr;
   // Entries kept of the log of revisions and of the audit log. The oldest go.
   int64_t max_log_entries = 1 << 20;
 };
@@ -39,7 +45,8 @@ struct StoreOptions {
 class Store {
  public:
   // FAILED_PRECONDITION where another process has the folder open (reason STORE_IN_USE) or the
-  // store is of another format version.
+  // store is of a format version that this program does not read. An older one that it reads
+  // becomes the present one.
   static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
 
   // Makes everything durable that was committed.
@@ -117,6 +124,10 @@ class Store {
                           const std::function<bool(const v1::AuditEvent&)>& visit) const;
 
  private:
+  // They keep their records in this database.
+  friend class StepStore;
+  friend class Backups;
+
   class Impl;
   explicit Store(std::unique_ptr<Impl> impl);
 

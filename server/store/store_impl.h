@@ -17,12 +17,10 @@
 #include "absl/synchronization/mutex.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
+#include "server/store/rocksdb_status.h"
 #include "server/store/store.h"
 
 namespace plumbline::server {
-
-// `status` as ours: NOT_FOUND, RESOURCE_EXHAUSTED (reason DISK_FULL), DATA_LOSS or UNAVAILABLE.
-absl::Status FromRocksdb(const rocksdb::Status& status, absl::string_view doing);
 
 class Store::Impl {
  public:
@@ -38,6 +36,9 @@ class Store::Impl {
     return handles_[static_cast<int>(family)];
   }
   rocksdb::DB* db() const { return db_.get(); }
+  // All families but that of the blobs.
+  std::vector<rocksdb::ColumnFamilyHandle*> logged_families() const;
+  const StoreOptions& options() const { return options_; }
 
   absl::StatusOr<std::string> Get(Family family, absl::string_view key) const;
 
@@ -90,6 +91,7 @@ class Store::Impl {
 
   absl::Status OpenDatabase();
   absl::Status CheckFormat();
+  absl::Status WriteFormat();
   absl::Status LoadCounters();
   void Number(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TrimLogs(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -123,4 +123,27 @@ std::vector<int64_t> WriteSet::changed_jobs() const {
 
 void WriteSet::AppendAudit(v1::AuditEvent event) { audits_.push_back(std::move(event)); }
 
+void WriteSet::PutRun(const store::RunRecord& record) {
+  Put(Family::kRuns, keys::Run(absl::StripPrefix(record.run().name(), "runs/")),
+      record.SerializeAsString());
+}
+
+void WriteSet::DeleteRun(absl::string_view run) { Delete(Family::kRuns, keys::Run(run)); }
+
+void WriteSet::PutStep(absl::string_view run, const v1::StepRecord& step) {
+  Put(Family::kSteps, keys::Step(run, step.index()), step.SerializeAsString());
+}
+
+void WriteSet::DeleteStep(absl::string_view run, int32_t index) {
+  Delete(Family::kSteps, keys::Step(run, index));
+}
+
+void WriteSet::PutBlobRecord(absl::string_view sha256, const store::BlobRecord& record) {
+  if (record.references() > 0) {
+    Put(Family::kSteps, keys::BlobRecord(sha256), record.SerializeAsString());
+  } else {
+    Delete(Family::kSteps, keys::BlobRecord(sha256));
+  }
+}
+
 }  // namespace plumbline::server

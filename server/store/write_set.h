@@ -54,6 +54,15 @@ class WriteSet {
 
   void AppendAudit(v1::AuditEvent event);
 
+  // `record`'s run has its name.
+  void PutRun(const store::RunRecord& record);
+  void DeleteRun(absl::string_view run);
+  // `run` is the identity's SHA-256 in hex.
+  void PutStep(absl::string_view run, const v1::StepRecord& step);
+  void DeleteStep(absl::string_view run, int32_t index);
+  // Without references the record goes.
+  void PutBlobRecord(absl::string_view sha256, const store::BlobRecord& record);
+
   // Jobs that it has events of or deletes, each once.
   std::vector<int64_t> changed_jobs() const;
 

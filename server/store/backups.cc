@@ -1,0 +1,70 @@
+#include "server/store/backups.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "server/proto_util.h"
+#include "server/store/store_impl.h"
+
+namespace plumbline::server {
+namespace {
+
+rocksdb::BackupEngineOptions EngineOptions(const std::string& folder) {
+  rocksdb::BackupEngineOptions options(folder);
+  options.share_table_files = true;
+  options.share_files_with_checksum = true;
+  options.sync = true;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::BackupResponse> Backups::Create() {
+  absl::MutexLock lock(&mutex_);
+  rocksdb::BackupEngine* opened = nullptr;
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(
+      rocksdb::BackupEngine::Open(rocksdb::Env::Default(), EngineOptions(folder_), &opened),
+      absl::StrCat("open the backups in ", folder_)));
+  const std::unique_ptr<rocksdb::BackupEngine> engine(opened);
+  rocksdb::BackupID id = 0;
+  const absl::Time time = store_->impl_->options().clock->Now();
+  rocksdb::CreateBackupOptions options;
+  options.flush_before_backup = true;
+  PLUMBLINE_RETURN_IF_ERROR(
+      FromRocksdb(engine->CreateNewBackup(options, store_->impl_->db(), &id), "make a backup"));
+  rocksdb::BackupInfo info;
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(engine->GetBackupInfo(id, &info), "read the backup"));
+  v1::BackupResponse response;
+  response.set_backup_id(id);
+  response.set_size_bytes(static_cast<int64_t>(info.size));
+  *response.mutable_time() = ToTimestamp(time);
+  return response;
+}
+
+absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,
+                              const std::string& store_path) {
+  std::error_code error;
+  if (std::filesystem::exists(store_path, error) && !std::filesystem::is_empty(store_path, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is a store at ", store_path, " already; move it away first"));
+  }
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(absl::StrCat("there are no backups in ", folder));
+  }
+  rocksdb::BackupEngineReadOnly* opened = nullptr;
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(
+      rocksdb::BackupEngineReadOnly::Open(rocksdb::Env::Default(), EngineOptions(folder), &opened),
+      absl::StrCat("open the backups in ", folder)));
+  const std::unique_ptr<rocksdb::BackupEngineReadOnly> engine(opened);
+  const std::string doing = absl::StrCat("restore backup ", backup_id, " of ", folder);
+  return FromRocksdb(backup_id == 0
+                         ? engine->RestoreDBFromLatestBackup(store_path, store_path)
+                         : engine->RestoreDBFromBackup(static_cast<rocksdb::BackupID>(backup_id),
+                                                       store_path, store_path),
+                     doing);
+}
+
+}  // namespace plumbline::server

@@ -1,0 +1,109 @@
+#include "server/store/blob_store.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/strip.h"
+#include "common/crash_point.h"
+#include "common/sha256.h"
+#include "common/status.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "server/store/keys.h"
+#include "server/store/rocksdb_status.h"
+
+namespace plumbline::server {
+namespace {
+
+// Every flush begins another log, and a log is kept until all families that have records in it have
+// flushed. After so many blob flushes the others are made to.
+constexpr int kFlushesBetweenLogTrims = 64;
+
+rocksdb::WriteOptions Unlogged() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return options;
+}
+
+}  // namespace
+
+absl::Status BlobStore::Write(const std::vector<Blob>& blobs) {
+  if (blobs.empty()) return absl::OkStatus();
+  size_t size_bytes = 0;
+  for (const Blob& blob : blobs) size_bytes += blob.bytes.size() + 512;
+  absl::MutexLock lock(&write_mutex_);
+  {
+    // One batch: it goes into one memory table, which is flushed whole.
+    rocksdb::WriteBatch batch(size_bytes);
+    for (const Blob& blob : blobs) {
+      batch.Put(family_, keys::Blob(blob.sha256),
+                rocksdb::Slice(blob.bytes.data(), blob.bytes.size()));
+      batch.Put(family_, keys::BlobMark(blob.sha256),
+                keys::Number(static_cast<int64_t>(blob.bytes.size())));
+    }
+    PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Write(Unlogged(), &batch), "write a blob"));
+  }
+  CrashPoint("store.blobs_written");
+  rocksdb::FlushOptions flush;
+  flush.allow_write_stall = true;
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Flush(flush, family_), "flush a blob"));
+  CrashPoint("store.blobs_flushed");
+  if (++flushes_ % kFlushesBetweenLogTrims == 0) {
+    flush.wait = false;
+    return FromRocksdb(db_->Flush(flush, logged_), "flush the store");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlobStore::Reading> BlobStore::Read(absl::string_view sha256) const {
+  Reading reading;
+  rocksdb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  const rocksdb::Status status = db_->Get(options, family_, keys::Blob(sha256), &reading.bytes);
+  const bool unreadable =
+      status.IsNotFound() || status.IsCorruption() ||
+      (status.IsIOError() && status.subcode() == rocksdb::Status::kPathNotFound);
+  if (!unreadable) PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(status, "read a blob"));
+  if (status.ok()) reading.found_sha256 = Sha256Hex(reading.bytes);
+  reading.intact = status.ok() && reading.found_sha256 == sha256;
+  if (!reading.intact) reading.bytes.clear();
+  return reading;
+}
+
+absl::Status BlobStore::Delete(const std::vector<std::string>& digests) {
+  rocksdb::WriteBatch batch;
+  for (const std::string& sha256 : digests) {
+    batch.Delete(family_, keys::Blob(sha256));
+    batch.Delete(family_, keys::BlobMark(sha256));
+  }
+  return FromRocksdb(db_->Write(Unlogged(), &batch), "delete blobs");
+}
+
+absl::Status BlobStore::Visit(const std::function<void(absl::string_view, int64_t)>& visit) const {
+  const std::string begin = keys::BlobMarks();
+  const std::string end = keys::PrefixEnd(begin);
+  const rocksdb::Slice lower = begin;
+  const rocksdb::Slice upper = end;
+  rocksdb::ReadOptions options;
+  options.iterate_lower_bound = &lower;
+  options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> each(db_->NewIterator(options, family_));
+  for (each->SeekToFirst(); each->Valid(); each->Next()) {
+    const absl::string_view key(each->key().data(), each->key().size());
+    visit(absl::StripPrefix(key, begin),
+          keys::TrailingNumber({each->value().data(), each->value().size()}));
+  }
+  return FromRocksdb(each->status(), "list the blobs");
+}
+
+absl::Status BlobStore::Reclaim() {
+  rocksdb::FlushOptions flush;
+  flush.allow_write_stall = true;
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Flush(flush, family_), "flush the blobs"));
+  rocksdb::CompactRangeOptions options;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  return FromRocksdb(db_->CompactRange(options, family_, nullptr, nullptr), "compact the blobs");
+}
+
+}  // namespace plumbline::server

@@ -79,5 +79,5 @@ done
 if [[ -n "${OUT:-}" ]]; then cp results/*.log "$OUT"/ 2>/dev/null; fi
 
 echo "== parts"
-printf '%s\n' "${table[@]}" | column -t -s '|'
+printf '%s\n' "${table[@]}" | awk -F '|' '{printf "%-11s %-24s %s\n", $1, $2, $3}'
 exit "$failed"

@@ -12,7 +12,7 @@ gpu_pack() {
   rm -rf "$GPU_PACK"
   mkdir -p "$GPU_PACK/tests/golden"
   xz -6 --threads=0 --stdout bazel-bin/tests/gpu/gpu_tests >"$GPU_PACK/gpu_tests.xz"
-  cp -r tests/golden/block0_*.safetensors tests/golden/checkpoint "$GPU_PACK/tests/golden/"
+  cp -r tests/golden/*.safetensors tests/golden/checkpoint "$GPU_PACK/tests/golden/"
   install -m 755 tests/gpu/run.sh "$GPU_PACK/run.sh"
   local kib
   kib="$(du -sk "$GPU_PACK" | cut -f1)"

@@ -63,6 +63,14 @@ constexpr absl::string_view kBlockNodes[] = {
     "o_proj",           "residual_attn", "norm2",  "ffn_gate_up", "swiglu",
     "ffn_down",         "residual_mlp"};
 
+constexpr absl::string_view kBoundaryNodes[] = {
+    "proj_in",   "audio_proj_in",  "context_embedder", "token_refiner", "scatter",
+    "time_proj", "time_embedder",  "norm_out/linear",  "norm_out",      "norm_out/float32",
+    "proj_out",  "audio_proj_out", "output.video",     "output.audio"};
+
+constexpr absl::string_view kProviderVariants[] = {"default", "sdpa-flash", "sdpa-efficient",
+                                                   "sdpa-math", "blas-cublaslt"};
+
 }  // namespace
 
 absl::Span<const FaultInfo> Faults() { return kFaults; }
@@ -85,5 +93,7 @@ std::string FaultNames(absl::string_view job) {
 absl::Span<const NamedLayout> NamedLayouts() { return kLayouts; }
 absl::Span<const absl::string_view> NodeGroups() { return kGroups; }
 absl::Span<const absl::string_view> BlockNodes() { return kBlockNodes; }
+absl::Span<const absl::string_view> BoundaryNodes() { return kBoundaryNodes; }
+absl::Span<const absl::string_view> ProviderVariants() { return kProviderVariants; }
 
 }  // namespace plumbline

@@ -45,6 +45,13 @@ absl::Span<const absl::string_view> NodeGroups();
 // The nodes of a block in execution order.
 absl::Span<const absl::string_view> BlockNodes();
 
+// The nodes of the transformer around its blocks and the refiner's, in execution order.
+absl::Span<const absl::string_view> BoundaryNodes();
+
+// The provider compositions, without "provider/": those that an ensemble rule is made of unless a
+// request names others.
+absl::Span<const absl::string_view> ProviderVariants();
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMMON_VOCABULARY_H_

@@ -32,15 +32,30 @@ constexpr BlockSize SizeOfBlock(int64_t hidden, int64_t inner, int64_t ffn, int6
           4 * hidden * inner + 3 * hidden * ffn + 18 * hidden * temb};
 }
 
+constexpr int64_t kReleasedHidden = 5376;
+constexpr int64_t kReleasedBlocks = 50;
+constexpr BlockSize kReleasedBlock = SizeOfBlock(kReleasedHidden, 7168, 14336, 2688);
+
+bool IsReleased(absl::string_view checkpoint) {
+  return checkpoint == "synthetic:released" || absl::StartsWith(checkpoint, "synthetic:released:");
+}
+
 // The least that replaying a block can do with: the golden's values in float32 and the weights in
 // bfloat16. A worker that needs more than it has hands the task back and says how much; this spares
 // the attempts that could not succeed. 0 where the configuration is the worker's to read.
 int64_t LeastMemoryBytes(absl::string_view checkpoint, const v1::Layout& layout) {
-  if (checkpoint != "synthetic:released" && !absl::StartsWith(checkpoint, "synthetic:released:")) {
-    return 0;
-  }
-  constexpr BlockSize kReleased = SizeOfBlock(5376, 7168, 14336, 2688);
-  return LayoutRows(layout) * kReleased.values_per_row * 4 + kReleased.parameters * 2;
+  if (!IsReleased(checkpoint)) return 0;
+  return LayoutRows(layout) * kReleasedBlock.values_per_row * 4 + kReleasedBlock.parameters * 2;
+}
+
+// Likewise of a full model with so many compositions beside golden: each has a block's values and
+// the rows between all blocks; golden's are float32.
+int64_t LeastFullModelBytes(absl::string_view checkpoint, const v1::Layout& layout,
+                            int64_t compositions) {
+  if (!IsReleased(checkpoint)) return 0;
+  const int64_t values_per_row = kReleasedBlock.values_per_row + kReleasedBlocks * kReleasedHidden;
+  return LayoutRows(layout) * values_per_row * (4 + 2 * compositions) +
+         kReleasedBlock.parameters * 2;
 }
 
 // What the composition's plug-ins ask of a worker.
@@ -63,6 +78,50 @@ store::TaskRecord NewTask(const v1::Job& job, int32_t index, std::string title, 
   task.set_kind(job.kind());
   *record.mutable_spec() = std::move(spec);
   return record;
+}
+
+using LayoutList = google::protobuf::RepeatedPtrField<v1::Layout>;
+
+LayoutList* LayoutsOfBlockReplay(v1::JobSpec* spec) {
+  return spec->mutable_block_replay()->mutable_layouts();
+}
+LayoutList* LayoutsOfFullModel(v1::JobSpec* spec) {
+  return spec->mutable_full_model()->mutable_layouts();
+}
+LayoutList* LayoutsOfSweep(v1::JobSpec* spec) { return spec->mutable_sweep()->mutable_layouts(); }
+
+int64_t LeastBytes(const v1::JobSpec& spec, const v1::Layout& layout) {
+  if (spec.kind_case() != v1::JobSpec::kFullModel) {
+    return LeastMemoryBytes(spec.checkpoint(), layout);
+  }
+  const v1::FullModelSpec& full_model = spec.full_model();
+  const int64_t captured = full_model.captures().providers_size();
+  const int64_t candidate =
+      full_model.freeze_rule() || full_model.captures().has_candidate() ? 0 : 1;
+  return LeastFullModelBytes(
+      spec.checkpoint(), layout,
+      std::max<int64_t>(0, full_model.providers_size() - captured) + candidate);
+}
+
+// A task for each of the layouts that `layouts_of` finds in a specification.
+std::vector<store::TaskRecord> PlanLayouts(const v1::Job& job,
+                                           LayoutList* (*layouts_of)(v1::JobSpec*)) {
+  v1::JobSpec narrowed = job.spec();
+  const LayoutList layouts = *layouts_of(&narrowed);
+  // The captures say which.
+  if (layouts.empty()) return {NewTask(job, 0, "captured layout", narrowed)};
+  std::vector<store::TaskRecord> tasks;
+  for (int i = 0; i < layouts.size(); ++i) {
+    layouts_of(&narrowed)->Clear();
+    *layouts_of(&narrowed)->Add() = layouts[i];
+    store::TaskRecord task =
+        NewTask(job, i, absl::StrCat("layout ", LayoutTitle(layouts[i])), narrowed);
+    v1::Placement& placement = *task.mutable_task()->mutable_placement();
+    placement.set_memory_bytes(
+        std::max(placement.memory_bytes(), LeastBytes(narrowed, ResolveLayout(layouts[i]))));
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
 }
 
 }  // namespace
@@ -136,14 +195,19 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
   switch (kind) {
     case v1::JOB_KIND_UNSPECIFIED:  // A bad request, which validation names.
     case v1::JOB_KIND_LAYOUT:
+    case v1::JOB_KIND_SWEEP:
+    case v1::JOB_KIND_RULE:
+    case v1::JOB_KIND_VERDICT:
       return absl::OkStatus();
-    case v1::JOB_KIND_BLOCK_REPLAY: {
-      const auto& layouts = spec.block_replay().layouts();
+    case v1::JOB_KIND_BLOCK_REPLAY:
+    case v1::JOB_KIND_FULL_MODEL: {
+      const auto& layouts = kind == v1::JOB_KIND_FULL_MODEL ? spec.full_model().layouts()
+                                                            : spec.block_replay().layouts();
       if (std::none_of(layouts.begin(), layouts.end(),
                        [](const v1::Layout& layout) { return layout.name() == "sweep"; })) {
         return absl::OkStatus();
       }
-      unknown = "the layout `sweep` of block-replay jobs";
+      unknown = absl::StrCat("the layout `sweep` of ", KindName(kind), " jobs");
       break;
     }
     case v1::JOB_KIND_COMPARISON:
@@ -201,35 +265,23 @@ int64_t LayoutRows(const v1::Layout& layout) {
 }
 
 std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
-  std::vector<store::TaskRecord> tasks;
   const v1::JobSpec& spec = job.spec();
-  if (spec.kind_case() == v1::JobSpec::kLayout) {
-    tasks.push_back(
-        NewTask(job, 0, absl::StrCat("layout ", LayoutTitle(spec.layout().layout())), spec));
-    return tasks;
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kLayout:
+      return {NewTask(job, 0, absl::StrCat("layout ", LayoutTitle(spec.layout().layout())), spec)};
+    case v1::JobSpec::kComparison:
+      return {NewTask(job, 0, "tensors", spec)};
+    case v1::JobSpec::kRule:
+      return {NewTask(job, 0, "rule", spec)};
+    case v1::JobSpec::kVerdict:
+      return {NewTask(job, 0, "bundle", spec)};
+    case v1::JobSpec::kFullModel:
+      return PlanLayouts(job, &LayoutsOfFullModel);
+    case v1::JobSpec::kSweep:
+      return PlanLayouts(job, &LayoutsOfSweep);
+    default:
+      return PlanLayouts(job, &LayoutsOfBlockReplay);
   }
-  if (spec.kind_case() == v1::JobSpec::kComparison) {
-    tasks.push_back(NewTask(job, 0, "tensors", spec));
-    return tasks;
-  }
-  const auto& layouts = spec.block_replay().layouts();
-  if (layouts.empty()) {
-    // The captures say which.
-    tasks.push_back(NewTask(job, 0, "captured layout", spec));
-    return tasks;
-  }
-  for (int i = 0; i < layouts.size(); ++i) {
-    v1::JobSpec narrowed = spec;
-    narrowed.mutable_block_replay()->clear_layouts();
-    *narrowed.mutable_block_replay()->add_layouts() = layouts[i];
-    store::TaskRecord task =
-        NewTask(job, i, absl::StrCat("layout ", LayoutTitle(layouts[i])), std::move(narrowed));
-    v1::Placement& placement = *task.mutable_task()->mutable_placement();
-    placement.set_memory_bytes(std::max(
-        placement.memory_bytes(), LeastMemoryBytes(spec.checkpoint(), ResolveLayout(layouts[i]))));
-    tasks.push_back(std::move(task));
-  }
-  return tasks;
 }
 
 }  // namespace plumbline::server

@@ -20,8 +20,11 @@ namespace plumbline::server {
 absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_artifact,
                           v1::JobSpec* spec);
 
-// COMPOSITION := BASE ('+' IMPL ':' NODE (',' NODE)*)* with the names of one block. Returns it in
-// canonical form; errors name `field`.
+// In place of a block's index: the nodes of the whole transformer.
+inline constexpr int kWholeModel = -1;
+
+// COMPOSITION := BASE ('+' IMPL ':' NODE (',' NODE)*)* with the names of one block, or of the whole
+// model. Returns it in canonical form; errors name `field`.
 absl::StatusOr<std::string> CanonicalComposition(absl::string_view text, int block,
                                                  absl::string_view field);
 

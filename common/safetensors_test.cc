@@ -80,7 +80,7 @@ TEST_F(SafetensorsTest, RoundTripsOfTheReferenceFilesReproduceTheirBytes) {
     ASSERT_TRUE(WriteSafetensors(Path("copy"), views, file->metadata()).ok());
     EXPECT_EQ(Sha256Hex(*ReadFile(Path("copy"), 1 << 30)), Sha256Hex(*ReadFile(path, 1 << 30)));
   }
-  EXPECT_EQ(files, 10);
+  EXPECT_GE(files, 10);
 }
 
 TEST_F(SafetensorsTest, BytesHaveTheDigestsThatTheCaptureScriptComputed) {

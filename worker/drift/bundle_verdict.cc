@@ -122,6 +122,8 @@ absl::Status CheckRuleMadeHere(const v1::FullModelReport& report, const v1::Rule
 absl::StatusOr<v1::Verdict> JudgeFullModelAgain(const v1::TaskReport& task,
                                                 const RulesByDigest& rules, bool froze_rule,
                                                 v1::FullModelReport* report) {
+  // A reference is held to no gate.
+  if (!report->has_rule()) return NotJudged(LabelOf(task.verdict()), task.composition());
   const auto rule = rules.find(report->rule().sha256());
   if (rule == rules.end()) {
     return FieldError("rule.json",

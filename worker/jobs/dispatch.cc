@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "worker/jobs/identity.h"
 #include "worker/jobs/layout.h"
 #include "worker/jobs/layout_proto.h"
+#include "worker/jobs/rule_job.h"
+#include "worker/jobs/sweep.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -159,6 +162,35 @@ absl::StatusOr<JobResult> RunFullModelTask(const v1::JobSpec& spec,
   return RunFullModel(spec, files, *weights, environment);
 }
 
+absl::StatusOr<JobResult> RunSweepTask(const v1::JobSpec& spec, const JobEnvironment& environment) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::shared_ptr<const h3::WeightSource> weights,
+                             environment.checkpoints->Open(spec.checkpoint()));
+  return RunSweep(spec, *weights, environment);
+}
+
+absl::StatusOr<JobResult> RunRuleTask(const v1::RuleSpec& spec, const JobEnvironment& environment,
+                                      Inputs* inputs) {
+  std::string path, other_path;
+  if (spec.has_show()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(path, inputs->Fetch(spec.show(), "rule.show"));
+  } else if (spec.has_seal()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(path, inputs->Fetch(spec.seal(), "rule.seal"));
+  } else if (spec.has_compare()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(path, inputs->Fetch(spec.compare().a(), "rule.compare.a"));
+    PLUMBLINE_ASSIGN_OR_RETURN(other_path, inputs->Fetch(spec.compare().b(), "rule.compare.b"));
+  }
+  return RunRule(spec, path, other_path, environment.output_folder);
+}
+
+absl::StatusOr<JobResult> RunVerdictTask(const v1::VerdictSpec& spec, Inputs* inputs) {
+  std::map<std::string, std::string> paths;
+  for (const auto& [name, file] : spec.files()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(paths[name],
+                               inputs->Fetch(file, absl::StrCat("verdict.files[", name, "]")));
+  }
+  return RunVerdict(paths);
+}
+
 absl::StatusOr<JobResult> RunComparison(const v1::ComparisonSpec& spec,
                                         const JobEnvironment& environment, Inputs* inputs) {
   if (!spec.has_tensors()) {
@@ -204,6 +236,12 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
       return RunBlockReplay(spec, environment, inputs);
     case v1::JobSpec::kFullModel:
       return RunFullModelTask(spec, environment, inputs);
+    case v1::JobSpec::kSweep:
+      return RunSweepTask(spec, environment);
+    case v1::JobSpec::kRule:
+      return RunRuleTask(spec.rule(), environment, inputs);
+    case v1::JobSpec::kVerdict:
+      return RunVerdictTask(spec.verdict(), inputs);
     case v1::JobSpec::kComparison:
       return RunComparison(spec.comparison(), environment, inputs);
     case v1::JobSpec::kLayout:
@@ -211,7 +249,8 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
     default:
       return absl::UnimplementedError(
           absl::StrCat("this worker does no jobs of kind ", KindName(spec),
-                       "; it does block_replay, full_model, comparison, layout"));
+                       "; it does block_replay, full_model, sweep, rule, verdict, comparison, "
+                       "layout"));
   }
 }
 

@@ -88,14 +88,7 @@ absl::Status FullModelRun::MakeRule() {
   PLUMBLINE_ASSIGN_OR_RETURN(rule_,
                              drift::FreezeRule(drift::ProviderErrorsOf(report_), setup_.binds));
   report_.set_rule_made_here(true);
-  OutputFile file;
-  file.path = absl::StrCat(setup_.environment.output_folder, "/rule");
-  file.role = v1::ARTIFACT_ROLE_RULE;
-  file.file_name = "rule.json";
-  file.media_type = "application/json";
-  PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(file.path, drift::RuleFileText(rule_)));
-  result_.files.push_back(std::move(file));
-
+  PLUMBLINE_RETURN_IF_ERROR(StoreRule());
   v1::RuleFrozenEvent event;
   event.set_sha256(rule_.sha256());
   event.set_k(rule_.k());
@@ -103,6 +96,18 @@ absl::Status FullModelRun::MakeRule() {
       std::count_if(rule_.providers().begin(), rule_.providers().end(),
                     [](const v1::RuleProvider& provider) { return provider.kept(); })));
   return context_.on_rule_frozen(event);
+}
+
+// The whole rule, of which the report has the head.
+absl::Status FullModelRun::StoreRule() {
+  OutputFile file;
+  file.path = absl::StrCat(setup_.environment.output_folder, "/rule");
+  file.role = v1::ARTIFACT_ROLE_RULE;
+  file.file_name = "rule.json";
+  file.media_type = "application/json";
+  PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(file.path, drift::RuleFileText(rule_)));
+  result_.files.push_back(std::move(file));
+  return absl::OkStatus();
 }
 
 // Which of this run's providers the rule was made of.
@@ -197,6 +202,7 @@ absl::StatusOr<JobResult> FullModelRun::Finish() {
   PLUMBLINE_RETURN_IF_ERROR(DescribeRun());
   if (setup_.rule.has_value()) {
     rule_ = *setup_.rule;
+    PLUMBLINE_RETURN_IF_ERROR(StoreRule());
   } else if (setup_.MakesRule()) {
     PLUMBLINE_RETURN_IF_ERROR(MakeRule());
   }

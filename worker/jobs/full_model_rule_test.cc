@@ -58,7 +58,7 @@ TEST_F(FullModelRuleTest, FreezingRunsNoCandidateAndItsRuleJudgesLikeOneMadeHere
   ASSERT_TRUE(judged.ok()) << judged.status();
   EXPECT_FALSE(judged->report.full_model().rule_made_here());
   EXPECT_EQ(judged->report.verdict().outcome(), v1::OUTCOME_PASSED);
-  EXPECT_EQ(RuleFile(*judged), "");
+  EXPECT_EQ(ReadFile(RuleFile(*judged), 1 << 24).value(), rule);
   EXPECT_FALSE(absl::StrContains(absl::StrCat(log_.front()), "frozen"));
 
   const auto made = Run(Spec());

@@ -66,6 +66,7 @@ class FullModelRun {
 
   absl::Status DescribeRun();
   absl::Status MakeRule();
+  absl::Status StoreRule();
   void ListProviders();
   absl::StatusOr<v1::Verdict> Judge();
   absl::Status FillAblation();

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "common/vocabulary.h"
 #include "worker/drift/capture_names.h"
 #include "worker/drift/rule.h"
 #include "worker/drift/rule_file.h"
@@ -25,17 +26,15 @@ constexpr char kGolden[] = "golden";
 constexpr char kProvider[] = "provider/";
 constexpr char kDefaultProvider[] = "provider/default";
 constexpr char kCandidate[] = "candidate";
-constexpr absl::string_view kVariants[] = {"default", "sdpa-flash", "sdpa-efficient", "sdpa-math",
-                                           "blas-cublaslt"};
 constexpr size_t kMaxRuleBytes = 64 << 20;
 
-std::string Variants() { return absl::StrJoin(kVariants, ", "); }
+std::string Variants() { return absl::StrJoin(ProviderVariants(), ", "); }
 
 // "provider/sdpa-flash" for "sdpa-flash", "provider/default" for "provider"; other names stay.
 std::string CanonicalProvider(absl::string_view name) {
   if (name == "provider") return kDefaultProvider;
-  const bool is_variant =
-      std::find(std::begin(kVariants), std::end(kVariants), name) != std::end(kVariants);
+  const auto variants = ProviderVariants();
+  const bool is_variant = std::find(variants.begin(), variants.end(), name) != variants.end();
   return is_variant ? absl::StrCat(kProvider, name) : std::string(name);
 }
 
@@ -94,7 +93,8 @@ absl::Status FullModelSetup::ResolveProviders(const v1::FullModelSpec& spec) {
   std::vector<std::string> names;
   for (const std::string& name : spec.providers()) names.push_back(CanonicalProvider(name));
   if (names.empty()) {
-    for (absl::string_view variant : kVariants) names.push_back(CanonicalProvider(variant));
+    for (absl::string_view variant : ProviderVariants())
+      names.push_back(CanonicalProvider(variant));
   }
   std::map<std::string, const SafetensorsFile*> captured;
   for (const auto& [name, file] : captures.providers) {

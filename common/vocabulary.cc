@@ -9,6 +9,7 @@ namespace {
 
 constexpr absl::string_view kBlockReplay = "block-replay";
 constexpr absl::string_view kFullModel = "full-model";
+constexpr absl::string_view kGeneration = "generation";
 
 constexpr FaultInfo kFaults[] = {
     {kBlockReplay, "swiglu-halves", "swiglu", "", "The two halves that SwiGLU reads are swapped."},
@@ -45,6 +46,12 @@ constexpr FaultInfo kFaults[] = {
      "Audio rows carry the tag of video rows, in every block."},
     {kFullModel, "zero-gradient", "parameter.transformer_blocks.0.attn.to_q.weight", "zero",
      "The gradient of the query weight of block 0 is zero."},
+    {kGeneration, "step-other-seed", "step.0/input.hidden_states", "identity",
+     "The store holds another seed's step in the place of the run's first."},
+    {kGeneration, "step-bit-flip", "step.0/velocity.video", "identity",
+     "A bit of the run's first step is flipped where it is stored."},
+    {kGeneration, "text-ignored", "text", "sensitivity",
+     "The model is given zeros in the place of the prompt's rows."},
 };
 
 constexpr NamedLayout kLayouts[] = {

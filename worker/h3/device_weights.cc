@@ -59,6 +59,15 @@ absl::StatusOr<DeviceWeights::Segment> DeviceWeights::Read(const WeightSource& s
 
 absl::Status DeviceWeights::Load(const Graph& graph, int segment) {
   if (loaded_.Is(graph, segment)) return absl::OkStatus();
+  if (keep_all_) {
+    if (loaded_.graph != nullptr) kept_[loaded_.index] = std::move(loaded_);
+    loaded_ = Segment();
+    if (const auto kept = kept_.find(segment); kept != kept_.end()) {
+      loaded_ = std::move(kept->second);
+      kept_.erase(kept);
+      return absl::OkStatus();
+    }
+  }
   // Should a parameter fail to load, nothing counts as loaded.
   loaded_ = Segment();
   std::future<absl::StatusOr<Segment>> next = std::move(next_);
@@ -74,6 +83,7 @@ absl::Status DeviceWeights::Load(const Graph& graph, int segment) {
 
 void DeviceWeights::Prefetch(const Graph& graph, int segment) {
   if (loaded_.Is(graph, segment) || (next_.valid() && expected_.Is(graph, segment))) return;
+  if (kept_.contains(segment)) return;
   next_ = {};
   expected_.graph = &graph;
   expected_.index = segment;

@@ -16,12 +16,16 @@
 namespace plumbline::h3 {
 
 // The parameters of one segment at a time on a device, and those of the next one if somebody says
-// which it is. Executors that advance together share one object, so that every parameter is read
-// once for all of them. One thread at a time may call.
+// which it is; or, for a model that runs many times and fits, of every segment that was loaded.
+// Executors that advance together share one object, so that every parameter is read once for all of
+// them. One thread at a time may call.
 class DeviceWeights {
  public:
   // Both must outlive this object.
   DeviceWeights(const WeightSource* source, Device* device) : source_(source), device_(device) {}
+
+  // From now on no segment is dropped. Only for loads of one graph.
+  void KeepAll() { keep_all_ = true; }
 
   // Type and shape of a parameter, without data: (rows, width), a vector being one row.
   absl::StatusOr<Tensor> Shape(absl::string_view name) const;
@@ -63,6 +67,8 @@ class DeviceWeights {
   const WeightSource* const source_;
   Device* const device_;
   Segment loaded_;
+  bool keep_all_ = false;
+  absl::flat_hash_map<int, Segment> kept_;  // By index, but for `loaded_`.
   // Without parameters: what `next_` is or will be.
   Segment expected_;
   std::future<absl::StatusOr<Segment>> next_;

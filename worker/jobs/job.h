@@ -12,6 +12,7 @@
 #include "proto/plumbline/v1/artifact.pb.h"
 #include "proto/plumbline/v1/job.pb.h"
 #include "worker/jobs/checkpoint_cache.h"
+#include "worker/jobs/generation/environment.h"
 #include "worker/jobs/job_context.h"
 
 namespace plumbline::jobs {
@@ -31,6 +32,7 @@ struct JobEnvironment {
       fetch;
   // An empty folder for the files that the task makes.
   std::string output_folder;
+  GenerationEnvironment generation;
 };
 
 // A file that a task made, to be stored as an artifact.

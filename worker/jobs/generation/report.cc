@@ -1,0 +1,136 @@
+// What a generation's report says.
+#include <google/protobuf/util/json_util.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+#include "worker/drift/faults.h"
+#include "worker/jobs/generation/run.h"
+#include "worker/jobs/generation/sensitivity.h"
+#include "worker/jobs/layout_proto.h"
+
+namespace plumbline::jobs {
+namespace {
+
+constexpr char kSafetensorsType[] = "application/octet-stream";
+constexpr char kNoDecoder[] = "this build ends a generation with its latents";
+
+v1::TensorDigest NoiseDigest(const h3::InitialRows::Noise& noise) {
+  v1::TensorDigest digest;
+  digest.set_name(noise.draw.name);
+  digest.set_dtype(std::string(DTypeName(DType::kF32)));
+  int64_t size_bytes = sizeof(float);
+  for (int64_t extent : noise.draw.shape) {
+    digest.add_shape(extent);
+    size_bytes *= extent;
+  }
+  digest.set_size_bytes(size_bytes);
+  digest.set_sha256(noise.sha256);
+  return digest;
+}
+
+}  // namespace
+
+absl::Status GenerationRun::Describe() {
+  report_.set_seed(setup_.seed);
+  report_.set_run(run_);
+  *report_.mutable_identity() = setup_.run_identity;
+  // The canonical text is the message's own JSON, defaults included.
+  const auto read = google::protobuf::util::JsonStringToMessage(
+      h3::CanonicalContractJson(setup_.contract), report_.mutable_contract());
+  if (!read.ok()) return absl::InternalError(absl::StrCat("contract: ", read.ToString()));
+  *report_.mutable_layout() = LayoutToProto(setup_.layout);
+  report_.set_gate(setup_.spec.gate());
+  report_.set_preflight(setup_.preflight());
+  for (const h3::InitialRows::Noise& noise : state_->noise()) {
+    *report_.add_noise() = NoiseDigest(noise);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobResult> GenerationRun::Finish() {
+  JobResult result;
+  v1::TaskReport& task = result.report;
+  for (const v1::GenerationReport::Step& step : report_.steps()) {
+    const bool replayed = step.origin() == v1::STEP_ORIGIN_REPLAYED;
+    const bool recomputed = step.origin() == v1::STEP_ORIGIN_RECOMPUTED;
+    report_.set_steps_replayed(report_.steps_replayed() + (replayed ? 1 : 0));
+    report_.set_steps_recomputed(report_.steps_recomputed() + (recomputed ? 1 : 0));
+    report_.set_steps_computed(report_.steps_computed() + (replayed || recomputed ? 0 : 1));
+  }
+  for (const std::string& input : SensitiveInputs(state_->layout())) {
+    const auto check = sensitivity_.find(input);
+    if (check != sensitivity_.end()) *report_.add_sensitivity() = check->second;
+  }
+  report_.set_reused(environment_.attempt == 1 &&
+                     report_.steps_replayed() == report_.steps_size() &&
+                     report_.steps_size() == setup_.Steps());
+  if (!setup_.spec.latents_only()) report_.set_not_decoded(kNoDecoder);
+  if (state_->finished()) {
+    const std::string path = setup_.environment.output_folder + "/latents";
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<v1::TensorDigest> latents,
+                               WriteLatents(path, setup_, *state_));
+    report_.mutable_latents()->Add(latents.begin(), latents.end());
+    result.files.push_back({path, v1::ARTIFACT_ROLE_LATENTS,
+                            absl::StrCat("latents-", setup_.seed, ".safetensors"),
+                            kSafetensorsType});
+  }
+  if (tensors_.has_value() && state_->finished()) {
+    PLUMBLINE_RETURN_IF_ERROR(tensors_->Finish(*state_));
+    result.files.push_back({TensorsPath(), v1::ARTIFACT_ROLE_TENSORS,
+                            absl::StrCat("tensors-", setup_.seed, ".safetensors"),
+                            kSafetensorsType});
+  }
+  *task.mutable_verdict() = MakeVerdict();
+  task.set_composition(setup_.composition.ToString());
+  task.set_hybrid(setup_.composition.IsHybrid());
+  *task.mutable_identity() = setup_.numerical_identity;
+  if (setup_.fault != nullptr) {
+    *task.mutable_control() = drift::JudgeControl(*setup_.fault, task.verdict());
+  }
+  *task.mutable_generation() = std::move(report_);
+  return result;
+}
+
+std::string GenerationRun::TensorsPath() const {
+  return setup_.environment.output_folder + "/tensors";
+}
+
+v1::Verdict GenerationRun::MakeVerdict() const {
+  v1::Verdict verdict;
+  std::string sentence;
+  if (failure_.has_value()) {
+    verdict.set_outcome(v1::OUTCOME_FAILED);
+    *verdict.mutable_first_failure() = *failure_;
+    sentence = absl::StrCat("FAILED: seed ", setup_.seed, ": ");
+    if (failure_->gate() == "sensitivity") {
+      absl::StrAppend(&sentence, "changing ", failure_->entry(),
+                      " does not change both velocities");
+    } else {
+      absl::StrAppend(&sentence, "first failure ", failure_->entry(), " (", failure_->gate(), ")");
+    }
+  } else {
+    verdict.set_outcome(v1::OUTCOME_PASSED);
+    sentence = absl::StrCat("PASSED: seed ", setup_.seed, ": ", setup_.Steps(),
+                            " steps, every input reaches both velocities");
+  }
+  if (setup_.composition.IsHybrid()) {
+    verdict.add_qualifications("hybrid composition: diagnostic only");
+  }
+  for (const std::string& empty : setup_.resolved.empty_overrides) {
+    verdict.add_qualifications(absl::StrCat(empty, " names no node of this model"));
+  }
+  if (setup_.preflight()) verdict.add_qualifications("preflight: not citable");
+  if (setup_.fault != nullptr) {
+    verdict.add_qualifications(absl::StrCat("fault ", setup_.fault->name, " injected"));
+  }
+  if (verdict.qualifications_size() > 0) {
+    absl::StrAppend(&sentence, " (", absl::StrJoin(verdict.qualifications(), "; "), ")");
+  }
+  verdict.set_sentence(absl::StrCat(sentence, "."));
+  return verdict;
+}
+
+}  // namespace plumbline::jobs

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/facts.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
 #include "client/table.h"
@@ -131,14 +132,6 @@ std::string SectionTable(const v1::BlockReplayReport& report, v1::EntryKind kind
   return table.empty() ? "" : absl::StrCat(table.Render(style), "\n");
 }
 
-// "  LABEL   text" of the summary, wrapped.
-std::string Fact(absl::string_view label, absl::string_view text, const Style& style) {
-  constexpr int kTextColumn = 15;
-  const std::string padding(static_cast<size_t>(kTextColumn - 2 - DisplayWidth(label)), ' ');
-  return absl::StrCat("  ", style.Paint(Ink::kFaint, label), padding,
-                      Wrap(text, kTextColumn, kTextColumn, style.columns), "\n");
-}
-
 std::string EqualityCount(const v1::BlockReplayReport& report, absl::string_view name,
                           const v1::EqualityCheck& (v1::EntryReport::*check)() const) {
   int equal = 0;
@@ -174,11 +167,6 @@ std::string WorstRatio(const v1::BlockReplayReport& report, absl::string_view na
   }
   if (worst == nullptr || worst->error_ratio() == 0) return "";
   return absl::StrCat(name, " ", RatioText(worst->error_ratio()), " at ", worst->name());
-}
-
-std::string JoinFacts(std::vector<std::string> facts, const Style& style) {
-  facts.erase(std::remove(facts.begin(), facts.end(), std::string()), facts.end());
-  return absl::StrJoin(facts, absl::StrCat("  ", style.Dot(), "  "));
 }
 
 // "Ran as" lines: implementations that were not what was requested by name, e.g. fused ones.

@@ -19,6 +19,7 @@ constexpr char kFooter[] =
     "Examples:\n"
     "  plumbline submit block-replay --checkpoint=synthetic:tiny --layouts=tiny --backward --wait\n"
     "  plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     (must fail)\n"
+    "  plumbline submit full-model --checkpoint=synthetic:tiny --layout=tiny --wait\n"
     "  plumbline jobs list\n"
     "  plumbline report JOB --format=json\n"
     "  plumbline compare A.safetensors B.safetensors\n"
@@ -45,6 +46,8 @@ class Parser {
     AddReport();
     AddWorkers();
     AddFaults();
+    AddRule();
+    AddVerdict();
     AddCompare();
     AddLayout();
   }
@@ -112,35 +115,152 @@ class Parser {
   }
 
   void AddSubmit() {
-    CLI::App* group = AddGroup("submit", "Make a job: block-replay");
-    CLI::App* command = nullptr;
-    auto* flags = AddCommand<SubmitBlockReplay>(
-        group, "block-replay", "Replay one transformer block, node by node", &command);
+    CLI::App* group = AddGroup("submit", "Make a job: block-replay, full-model, sweep");
+    AddBlockReplay(group);
+    AddFullModel(group);
+    AddSweep(group);
+  }
+
+  static void AddCheckpoint(CLI::App* command, std::string* checkpoint) {
     command
-        ->add_option("--checkpoint", flags->checkpoint,
+        ->add_option("--checkpoint", *checkpoint,
                      "Folder under the worker's roots, or synthetic:NAME[:SEED] with NAME\n"
                      "released, tiny or a configuration file")
         ->required();
-    command->add_option("--block", flags->block, "Index of the block; default 0");
-    command->add_option("--layouts", flags->layouts, "Names: tiny, small, medium, released")
+  }
+
+  static void AddLayouts(CLI::App* command, std::vector<std::string>* layouts,
+                         std::vector<std::string>* layout) {
+    command->add_option("--layouts", *layouts, "Names: tiny, small, medium, released")
         ->delimiter(',')
         ->allow_extra_args(false);
-    AddRepeated(command, "--layout", &flags->layout,
+    AddRepeated(command, "--layout", layout,
                 "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES; repeatable");
-    command->add_option("--composition", flags->composition,
+  }
+
+  static void AddComposition(CLI::App* command, std::string* composition) {
+    command->add_option("--composition", *composition,
                         "What is judged, e.g. candidate+provider:attention;\ndefault candidate");
-    command->add_flag("--backward", flags->backward, "Also replay the backward pass");
+  }
+
+  static void AddCaptures(CLI::App* command, CaptureFlags* flags) {
     command->add_option("--inputs", flags->inputs, "Captured inputs: FILE or worker:PATH");
     command->add_option("--golden", flags->golden, "Captured golden: FILE or worker:PATH");
     AddRepeated(command, "--provider", &flags->providers,
                 "NAME=FILE or NAME=worker:PATH, a captured provider; repeatable");
     command->add_option("--candidate", flags->candidate, "Captured candidate: FILE or worker:PATH");
-    command->add_option("--inject", flags->inject,
+  }
+
+  static void AddInject(CLI::App* command, std::string* inject) {
+    command->add_option("--inject", *inject,
                         "Fault to put into the candidate: see `plumbline faults`");
+  }
+
+  static void AddBundle(CLI::App* command, std::string* bundle) {
+    command->add_option("--bundle", *bundle,
+                        "Write report, verdict, tables and rules to this new folder");
+  }
+
+  static void AddWait(CLI::App* command, JobFlags* flags) {
+    command->add_flag("--wait", flags->wait, "Wait for the report and print it");
+    AddJobFlags(command, flags);
+  }
+
+  void AddBlockReplay(CLI::App* group) {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<SubmitBlockReplay>(
+        group, "block-replay", "Replay one transformer block, node by node", &command);
+    AddCheckpoint(command, &flags->checkpoint);
+    command->add_option("--block", flags->block, "Index of the block; default 0");
+    AddLayouts(command, &flags->layouts, &flags->layout);
+    AddComposition(command, &flags->composition);
+    command->add_flag("--backward", flags->backward, "Also replay the backward pass");
+    AddCaptures(command, &flags->captures);
+    AddInject(command, &flags->inject);
     command->add_option("--save-tensors", flags->save_tensors,
                         "Write the composition's tensors to this file (waits for them);\n"
                         "of several layouts, to one file each: NAME-LAYOUT.safetensors");
-    command->add_flag("--wait", flags->job.wait, "Wait for the report and print it");
+    AddBundle(command, &flags->bundle);
+    AddWait(command, &flags->job);
+  }
+
+  void AddFullModel(CLI::App* group) {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<SubmitFullModel>(
+        group, "full-model",
+        "Every tensor of the model, forward and backward, by a rule made of the providers",
+        &command);
+    AddCheckpoint(command, &flags->checkpoint);
+    command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"));
+    AddCaptures(command, &flags->captures);
+    command
+        ->add_option("--providers", flags->providers,
+                     "Of the ensemble; default default,sdpa-flash,sdpa-efficient,sdpa-math,\n"
+                     "blas-cublaslt")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    AddComposition(command, &flags->composition);
+    CLI::Option* freeze =
+        command->add_option("--freeze-rule", flags->freeze_rule,
+                            "Make a rule of the providers, write it to this file, and stop");
+    command->add_option("--rule", flags->rule, "Judge by this rule: FILE or worker:PATH")
+        ->excludes(freeze);
+    command->add_flag("--allow-other-device", flags->allow_other_device,
+                      "Take a rule of another device class; the verdict says so");
+    command->add_flag("--ablation", flags->ablation,
+                      "Also replace one group of nodes at a time by the provider's");
+    AddInject(command, &flags->inject);
+    AddRepeated(command, "--keep", &flags->keep,
+                "Keep tensors of this name, with * and ?, of every composition;\n"
+                "repeatable");
+    command->add_option("--save-tensors", flags->save_tensors,
+                        "Write the composition's tensors to this file (waits for them), and\n"
+                        "kept ones beside it: NAME-kept-COMPOSITION.safetensors");
+    AddBundle(command, &flags->bundle);
+    AddWait(command, &flags->job);
+  }
+
+  void AddSweep(CLI::App* group) {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<SubmitSweep>(
+        group, "sweep", "Leaf errors of a block over seeds of its inputs", &command);
+    AddCheckpoint(command, &flags->checkpoint);
+    command->add_option("--block", flags->block, "Index of the block; default 0");
+    AddLayouts(command, &flags->layouts, &flags->layout);
+    AddComposition(command, &flags->composition);
+    command->add_option("--seeds", flags->seeds, "E.g. 0..9 or 1,4,7..9; default 0..9");
+    command
+        ->add_option("--swap", flags->swap,
+                     "each-node: also one hybrid per node in both directions")
+        ->check(CLI::IsMember({"each-node"}));
+    AddWait(command, &flags->job);
+  }
+
+  void AddRule() {
+    CLI::App* group = AddGroup("rule", "Look at rule files, seal and compare them");
+    CLI::App* command = nullptr;
+    auto* show = AddCommand<ShowRule>(group, "show", "Check a rule and print it", &command);
+    command->add_option("RULE", show->rule, "FILE or worker:PATH")->required();
+    AddJobFlags(command, &show->job);
+
+    auto* seal = AddCommand<SealRule>(group, "seal",
+                                      "Make a rule that was edited a valid manual one", &command);
+    command->add_option("RULE", seal->rule, "FILE or worker:PATH")->required();
+    command->add_option("--output", seal->output, "File to write; default the rule's own");
+    AddJobFlags(command, &seal->job);
+
+    auto* compare = AddCommand<CompareRules>(
+        group, "compare", "k, leave-one-out and bounds of two rules side by side", &command);
+    command->add_option("A", compare->a, "FILE or worker:PATH")->required();
+    command->add_option("B", compare->b, "FILE or worker:PATH")->required();
+    AddJobFlags(command, &compare->job);
+  }
+
+  void AddVerdict() {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<RecomputeVerdict>(
+        &app_, "verdict", "Recompute a bundle's verdict from its files alone", &command);
+    command->add_option("BUNDLE", flags->bundle, "Folder that --bundle wrote")->required();
     AddJobFlags(command, &flags->job);
   }
 
@@ -191,6 +311,7 @@ class Parser {
         &app_, "report", "Print a job's report; exit status by its verdict", &command);
     command->add_option("JOB", flags->job, "Name of the job")->required();
     AddFormat(command, &flags->format);
+    AddBundle(command, &flags->bundle);
   }
 
   void AddWorkers() {

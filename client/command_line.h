@@ -22,6 +22,14 @@ struct JobFlags {
   int32_t priority = 0;
 };
 
+// Captures: a file, or worker:PATH.
+struct CaptureFlags {
+  std::string inputs;
+  std::string golden;
+  std::vector<std::string> providers;  // NAME=FILE
+  std::string candidate;
+};
+
 struct SubmitBlockReplay {
   std::string checkpoint;
   int32_t block = 0;
@@ -29,12 +37,58 @@ struct SubmitBlockReplay {
   std::vector<std::string> layout;   // Names or TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES.
   std::string composition;
   bool backward = false;
-  std::string inputs;                  // Captures: a file, or worker:PATH.
-  std::string golden;                  // Likewise.
-  std::vector<std::string> providers;  // NAME=FILE
-  std::string candidate;               // As `inputs`.
+  CaptureFlags captures;
   std::string inject;
   std::string save_tensors;  // File to write.
+  std::string bundle;        // Folder to write.
+  JobFlags job;
+};
+
+struct SubmitFullModel {
+  std::string checkpoint;
+  std::string layout;  // A name, or sizes.
+  CaptureFlags captures;
+  std::vector<std::string> providers;  // Of the ensemble.
+  std::string composition;
+  std::string freeze_rule;  // File to write.
+  std::string rule;         // File, or worker:PATH.
+  bool allow_other_device = false;
+  bool ablation = false;
+  std::string inject;
+  std::vector<std::string> keep;  // Patterns.
+  std::string save_tensors;       // File to write.
+  std::string bundle;             // Folder to write.
+  JobFlags job;
+};
+
+struct SubmitSweep {
+  std::string checkpoint;
+  int32_t block = 0;
+  std::vector<std::string> layouts;
+  std::vector<std::string> layout;
+  std::string composition;
+  std::string seeds;  // "0..9", "1,4,7..9"
+  std::string swap;   // "each-node" or empty.
+  JobFlags job;
+};
+
+struct ShowRule {
+  std::string rule;  // File, or worker:PATH; so below.
+  JobFlags job;
+};
+struct SealRule {
+  std::string rule;
+  std::string output;  // Empty: the file itself.
+  JobFlags job;
+};
+struct CompareRules {
+  std::string a;
+  std::string b;
+  JobFlags job;
+};
+
+struct RecomputeVerdict {
+  std::string bundle;  // Folder.
   JobFlags job;
 };
 
@@ -80,6 +134,7 @@ struct DeleteJobs {
 struct ShowReport {
   std::string job;
   std::string format;
+  std::string bundle;  // Folder to write; empty: none.
 };
 struct ListWorkers {};
 struct DrainWorker {
@@ -90,9 +145,10 @@ struct ListFaults {
   std::string job_kind;  // Empty: all kinds.
 };
 
-using Command = std::variant<SubmitBlockReplay, CompareFiles, BuildLayout, ListJobs, GetJob,
-                             WatchJobCommand, CancelJob, CompareJobs, DeleteJobs, ShowReport,
-                             ListWorkers, DrainWorker, ListFaults>;
+using Command = std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, ShowRule, SealRule,
+                             CompareRules, RecomputeVerdict, CompareFiles, BuildLayout, ListJobs,
+                             GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
+                             ShowReport, ListWorkers, DrainWorker, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

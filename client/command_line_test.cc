@@ -42,6 +42,92 @@ absl::StatusOr<v1::InputFile> NameAsArtifact(absl::string_view flag, absl::strin
   return input;
 }
 
+TEST(CommandLineTest, EveryFlagOfAFullModelReachesItsField) {
+  const auto command = ParseAs<SubmitFullModel>(
+      {"submit", "full-model", "--checkpoint=H3", "--layout=7,2,6,8,5,first", "--inputs=in",
+       "--golden=worker:g", "--provider=ours=p", "--providers=default,sdpa-math,ours",
+       "--composition=candidate+provider:attention", "--rule=r.json", "--allow-other-device",
+       "--ablation", "--inject=qk-heads", "--keep=nodes.*", "--keep=output.video",
+       "--save-tensors=t", "--bundle=b", "--report=r"});
+  const absl::StatusOr<JobRequest> request =
+      FullModelRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const v1::JobSpec& spec = request->spec;
+  const v1::FullModelSpec& full_model = spec.full_model();
+  EXPECT_EQ(spec.checkpoint(), "H3");
+  EXPECT_EQ(spec.composition(), "candidate+provider:attention");
+  EXPECT_EQ(spec.inject(), "qk-heads");
+  EXPECT_TRUE(spec.save_tensors());
+  EXPECT_EQ(full_model.layouts(0).text_rows(), 7);
+  EXPECT_EQ(full_model.captures().inputs().artifact(), "--inputs in");
+  EXPECT_EQ(full_model.captures().golden().worker_path(), "g");
+  EXPECT_EQ(full_model.captures().providers().at("ours").artifact(), "--provider p");
+  EXPECT_THAT(full_model.providers(), ElementsAre("default", "sdpa-math", "ours"));
+  EXPECT_EQ(full_model.rule().artifact(), "--rule r.json");
+  EXPECT_TRUE(full_model.allow_other_device());
+  EXPECT_TRUE(full_model.ablation());
+  EXPECT_THAT(full_model.keep(), ElementsAre("nodes.*", "output.video"));
+  EXPECT_TRUE(request->wait);
+  EXPECT_EQ(request->bundle, "b");
+  EXPECT_EQ(request->flags.Find("full_model.rule.artifact")->flag, "--rule");
+  EXPECT_EQ(request->flags.Find("full_model.keep[1]")->written, "output.video");
+  EXPECT_TRUE(HasUploads(command));
+
+  const v1::JobSpec bare = WithoutInputs(spec);
+  EXPECT_FALSE(bare.full_model().has_captures());
+  EXPECT_FALSE(bare.full_model().has_rule());
+  EXPECT_TRUE(bare.full_model().ablation());
+}
+
+TEST(CommandLineTest, ARuleIsGivenOrFrozen) {
+  const auto command = ParseAs<SubmitFullModel>(
+      {"submit", "full-model", "--checkpoint=H3", "--freeze-rule=rule.json"});
+  const auto request = FullModelRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok());
+  EXPECT_TRUE(request->spec.full_model().freeze_rule());
+  EXPECT_EQ(request->rule, "rule.json");
+  EXPECT_TRUE(request->wait);
+  EXPECT_FALSE(HasUploads(command));
+  EXPECT_THAT(
+      ParseError({"submit", "full-model", "--checkpoint=H3", "--freeze-rule=a", "--rule=b"}),
+      HasSubstr("--freeze-rule excludes --rule"));
+}
+
+TEST(CommandLineTest, SeedsAreNumbersAndRanges) {
+  const auto seeds = [](const char* flag) {
+    const auto command = ParseAs<SubmitSweep>(
+        {"submit", "sweep", "--checkpoint=H3", "--layouts=tiny,small", flag, "--swap=each-node"});
+    return SweepRequest(command, PathStyle::kAsWritten);
+  };
+  const auto request = seeds("--seeds=1,4,7..9");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->spec.sweep().seeds(), ElementsAre(1, 4, 7, 8, 9));
+  EXPECT_EQ(request->spec.sweep().layouts_size(), 2);
+  EXPECT_TRUE(request->spec.sweep().swap_each_node());
+  EXPECT_EQ(seeds("--seeds=18446744073709551615")->spec.sweep().seeds(0), UINT64_MAX);
+  for (const char* bad : {"--seeds=a", "--seeds=3..1", "--seeds=1,", "--seeds=0..99999999999"}) {
+    EXPECT_EQ(GetFieldViolations(seeds(bad).status()).at(0).field, "--seeds") << bad;
+  }
+}
+
+TEST(CommandLineTest, RulesAndBundlesAreFiles) {
+  const auto show = ParseAs<ShowRule>({"rule", "show", "a.json"});
+  EXPECT_EQ(ShowRuleRequest(show, &NameAsArtifact)->spec.rule().show().artifact(), "RULE a.json");
+
+  const auto seal = ParseAs<SealRule>({"rule", "seal", "a.json"});
+  EXPECT_EQ(SealRuleRequest(seal, &NameAsArtifact)->rule, "a.json");
+  const auto elsewhere = ParseAs<SealRule>({"rule", "seal", "worker:a.json"});
+  EXPECT_EQ(GetFieldViolations(SealRuleRequest(elsewhere, &NameAsArtifact).status()).at(0).field,
+            "--output");
+  const auto compare = ParseAs<CompareRules>({"rule", "compare", "a", "b"});
+  EXPECT_EQ(CompareRulesRequest(compare, &NameAsArtifact)->spec.rule().compare().b().artifact(),
+            "B b");
+
+  const auto verdict = ParseAs<RecomputeVerdict>({"verdict", "not/there"});
+  EXPECT_EQ(GetFieldViolations(VerdictRequest(verdict, &NameAsArtifact).status()).at(0).field,
+            "BUNDLE");
+}
+
 TEST(CommandLineTest, EveryFlagOfABlockReplayReachesItsField) {
   const auto command = ParseAs<SubmitBlockReplay>({"submit",
                                                    "block-replay",
@@ -201,9 +287,9 @@ TEST(JobRequestTest, RefusesWhatHasNotTheForm) {
   command.layout = {"1,2"};
   EXPECT_EQ(violation(command), "--layout");
   command = SubmitBlockReplay();
-  command.providers = {"nofile"};
+  command.captures.providers = {"nofile"};
   EXPECT_EQ(violation(command), "--provider");
-  command.providers = {"a=x", "a=y"};
+  command.captures.providers = {"a=x", "a=y"};
   EXPECT_EQ(violation(command), "--provider");
   command = SubmitBlockReplay();
   command.job.labels = {"novalue"};

@@ -1,6 +1,7 @@
 #include "client/commands.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -98,34 +99,72 @@ class CommandRunner {
     return input;
   }
 
-  Result Do(const SubmitBlockReplay& command) {
-    // First without the captures, so that a bad request uploads nothing.
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        JobRequest bare,
-        BlockReplayRequest(command, path_style(),
-                           [](absl::string_view, absl::string_view) { return v1::InputFile(); }));
-    bare.spec.mutable_block_replay()->clear_captures();
+  using MakeRequest = std::function<absl::StatusOr<JobRequest>(const InputResolver&)>;
+
+  // Makes the job; where there are files to upload, first asks without them, so that a bad request
+  // uploads nothing.
+  Result Submit(bool has_uploads, const MakeRequest& make) {
+    PLUMBLINE_ASSIGN_OR_RETURN(JobRequest bare, make([](absl::string_view, absl::string_view) {
+                                 return v1::InputFile();
+                               }));
+    bare.spec = WithoutInputs(std::move(bare.spec));
     flags_ = bare.flags;
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
-    if (HasUploads(command)) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        const JobRequest request,
-        BlockReplayRequest(command, path_style(),
-                           [this](absl::string_view flag, absl::string_view written) {
-                             return Resolve(flag, written);
-                           }));
+    if (has_uploads) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
+    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request,
+                               make([this](absl::string_view flag, absl::string_view written) {
+                                 return Resolve(flag, written);
+                               }));
     return Runner().Run(request);
   }
 
-  Result Do(const CompareFiles& command) {
+  Result Do(const SubmitBlockReplay& command) {
+    return Submit(HasUploads(command), [&](const InputResolver& resolve) {
+      return BlockReplayRequest(command, path_style(), resolve);
+    });
+  }
+
+  Result Do(const SubmitFullModel& command) {
+    return Submit(HasUploads(command), [&](const InputResolver& resolve) {
+      return FullModelRequest(command, path_style(), resolve);
+    });
+  }
+
+  Result Do(const SubmitSweep& command) {
+    return Submit(/*has_uploads=*/false,
+                  [&](const InputResolver&) { return SweepRequest(command, path_style()); });
+  }
+
+  // These have nothing but files.
+  Result SubmitFiles(const MakeRequest& make) {
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        const JobRequest request,
-        ComparisonRequest(command, [this](absl::string_view flag, absl::string_view written) {
-          return Resolve(flag, written);
-        }));
+    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request,
+                               make([this](absl::string_view flag, absl::string_view written) {
+                                 return Resolve(flag, written);
+                               }));
     flags_ = request.flags;
     return Runner().Run(request);
+  }
+
+  Result Do(const ShowRule& command) {
+    return SubmitFiles(
+        [&](const InputResolver& resolve) { return ShowRuleRequest(command, resolve); });
+  }
+  Result Do(const SealRule& command) {
+    return SubmitFiles(
+        [&](const InputResolver& resolve) { return SealRuleRequest(command, resolve); });
+  }
+  Result Do(const CompareRules& command) {
+    return SubmitFiles(
+        [&](const InputResolver& resolve) { return CompareRulesRequest(command, resolve); });
+  }
+  Result Do(const RecomputeVerdict& command) {
+    return SubmitFiles(
+        [&](const InputResolver& resolve) { return VerdictRequest(command, resolve); });
+  }
+  Result Do(const CompareFiles& command) {
+    return SubmitFiles(
+        [&](const InputResolver& resolve) { return ComparisonRequest(command, resolve); });
   }
 
   Result Do(const BuildLayout& command) {
@@ -245,6 +284,9 @@ class CommandRunner {
   }
 
   Result Do(const ShowReport& command) {
+    if (!command.bundle.empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", command.bundle));
+    }
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
     PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report report,
                                FetchReport(session_.get(), JobName(command.job)));
@@ -252,6 +294,10 @@ class CommandRunner {
       PLUMBLINE_RETURN_IF_ERROR(PrintJson(report).status());
     } else {
       out_.Print(ReportText(report, style()));
+    }
+    if (!command.bundle.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(command.job));
+      PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_.get(), report, job, command.bundle));
     }
     return ExitStatusOf(report.verdict());
   }

@@ -6,10 +6,11 @@
 namespace plumbline::client {
 namespace {
 
-// Whether `outer` is `field` or a message around it.
+// Whether `outer` is `field`, a message around it, or the file that the place `field` is in
+// ("full_model.rule: tensors").
 bool Encloses(absl::string_view outer, absl::string_view field) {
   if (!absl::StartsWith(field, outer)) return false;
-  return field.size() == outer.size() || field[outer.size()] == '.' || field[outer.size()] == '[';
+  return field.size() == outer.size() || absl::StrContains(".[:", field.substr(outer.size(), 1));
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct JobRequest {
   FlagNames flags;
   std::string save_tensors;  // File to write, empty: none.
   std::string report;        // Likewise.
+  std::string rule;          // Likewise.
+  std::string bundle;        // Folder to write, empty: none.
   bool wait = false;
 };
 
@@ -37,12 +39,27 @@ enum class PathStyle {
 // `resolve` returns.
 absl::StatusOr<JobRequest> BlockReplayRequest(const SubmitBlockReplay& flags, PathStyle paths,
                                               const InputResolver& resolve);
+absl::StatusOr<JobRequest> FullModelRequest(const SubmitFullModel& flags, PathStyle paths,
+                                            const InputResolver& resolve);
+absl::StatusOr<JobRequest> SweepRequest(const SubmitSweep& flags, PathStyle paths);
+absl::StatusOr<JobRequest> ShowRuleRequest(const ShowRule& flags, const InputResolver& resolve);
+absl::StatusOr<JobRequest> SealRuleRequest(const SealRule& flags, const InputResolver& resolve);
+absl::StatusOr<JobRequest> CompareRulesRequest(const CompareRules& flags,
+                                               const InputResolver& resolve);
+// Every file of the bundle's folder is an input.
+absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
+                                          const InputResolver& resolve);
 absl::StatusOr<JobRequest> ComparisonRequest(const CompareFiles& flags,
                                              const InputResolver& resolve);
 absl::StatusOr<JobRequest> LayoutRequest(const BuildLayout& flags);
 
 // Whether a flag names a file that must be uploaded.
 bool HasUploads(const SubmitBlockReplay& flags);
+bool HasUploads(const SubmitFullModel& flags);
+
+// What is left of a specification without its input files: for asking whether the rest is good
+// before any file is sent.
+v1::JobSpec WithoutInputs(v1::JobSpec spec);
 
 // "worker:PATH" as an input that the worker opens; false for a file of the client's.
 bool ParseWorkerPath(absl::string_view written, PathStyle paths, v1::InputFile* input);

@@ -1,6 +1,9 @@
 #include "client/job_runner.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "client/report_text.h"
 #include "client/transfer.h"
 #include "client/watch.h"
+#include "common/evidence/bundle.h"
 #include "common/files.h"
 #include "common/grpc_status.h"
 #include "common/random_id.h"
@@ -27,12 +31,23 @@ bool HasFinishedTask(const v1::Job& job) {
                      [](const v1::Task& task) { return task.state() == v1::JOB_STATE_SUCCEEDED; });
 }
 
-std::vector<v1::Artifact> TensorArtifacts(const v1::Job& job) {
+std::vector<v1::Artifact> ArtifactsOf(const v1::Job& job, v1::ArtifactRole role) {
   std::vector<v1::Artifact> artifacts;
   for (const v1::Artifact& artifact : job.artifacts()) {
-    if (artifact.role() == v1::ARTIFACT_ROLE_TENSORS) artifacts.push_back(artifact);
+    if (artifact.role() == role) artifacts.push_back(artifact);
   }
   return artifacts;
+}
+
+// What a rule file may take; it is held in memory.
+constexpr size_t kMaxRuleBytes = 64 << 20;
+
+// What a job without enough memory asks too much by.
+absl::string_view LayoutsField(const v1::JobSpec& spec) {
+  if (spec.has_block_replay()) return "block_replay.layouts";
+  if (spec.has_full_model()) return "full_model.layouts";
+  if (spec.has_sweep()) return "sweep.layouts";
+  return "placement.memory_bytes";
 }
 
 std::string TitleOfTask(const v1::Job& job, const std::string& task_name) {
@@ -59,6 +74,36 @@ absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job)
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   return report;
+}
+
+absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error) && !error) return absl::OkStatus();
+  if (!error && std::filesystem::is_directory(folder, error) &&
+      std::filesystem::is_empty(folder, error) && !error) {
+    return absl::OkStatus();
+  }
+  return FieldError(flag, absl::StrCat(Quoted(folder), " holds something already"),
+                    "a new or an empty folder");
+}
+
+absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
+                            const std::string& folder) {
+  std::map<std::string, std::string> rules;  // By digest: tasks may share one.
+  for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE)) {
+    if (rules.count(artifact.sha256()) > 0) continue;
+    // Files come to files; this one stays only until it is read.
+    const std::string path = absl::StrCat(folder, ".rule.tmp");
+    PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session, artifact, path));
+    absl::StatusOr<std::string> text = ReadFile(path, kMaxRuleBytes);
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    PLUMBLINE_ASSIGN_OR_RETURN(rules[artifact.sha256()], std::move(text));
+  }
+  std::vector<std::string> texts;
+  for (auto& [digest, text] : rules) texts.push_back(std::move(text));
+  PLUMBLINE_ASSIGN_OR_RETURN(const BundleFiles files, MakeBundle(report, texts));
+  return WriteBundle(files, folder);
 }
 
 absl::Status ErrorOf(const v1::Job& job) {
@@ -126,9 +171,8 @@ absl::StatusOr<ExitStatus> JobRunner::Run(const JobRequest& request) {
   }
   if (watched->end == WatchEnd::kNeedsMemory) {
     Withdraw(name);
-    const bool has_layouts = request.spec.has_block_replay();
-    return FieldError(has_layouts ? "block_replay.layouts" : "placement.memory_bytes",
-                      watched->message, "a layout that fits in a worker's memory");
+    return FieldError(LayoutsField(request.spec), watched->message,
+                      "a layout that fits in a worker's memory");
   }
 
   v1::GetJobRequest get;
@@ -150,11 +194,15 @@ absl::StatusOr<ExitStatus> JobRunner::Deliver(const JobRequest& request, const v
     PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(request.report, json));
   }
   if (!request.save_tensors.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteTensors(request, job));
+  if (!request.rule.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteRule(request, job));
+  if (!request.bundle.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_, report, job, request.bundle));
+  }
   return ExitStatusOf(report.verdict());
 }
 
 absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& job) {
-  const std::vector<v1::Artifact> artifacts = TensorArtifacts(job);
+  const std::vector<v1::Artifact> artifacts = ArtifactsOf(job, v1::ARTIFACT_ROLE_TENSORS);
   if (artifacts.empty()) {
     return absl::InternalError(
         absl::StrCat(job.name(), " kept no tensors, though it was asked to"));
@@ -165,7 +213,18 @@ absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& j
                                                                  TitleOfTask(job, artifact.task()));
     PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session_, artifact, path));
   }
+  for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_KEPT_TENSORS)) {
+    const std::string name(absl::StripSuffix(artifact.file_name(), ".safetensors"));
+    PLUMBLINE_RETURN_IF_ERROR(
+        DownloadArtifact(session_, artifact, PathForTask(request.save_tensors, name)));
+  }
   return absl::OkStatus();
+}
+
+absl::Status JobRunner::WriteRule(const JobRequest& request, const v1::Job& job) {
+  const std::vector<v1::Artifact> rules = ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE);
+  if (rules.empty()) return absl::InternalError(absl::StrCat(job.name(), " made no rule"));
+  return DownloadArtifact(session_, rules.front(), request.rule);
 }
 
 absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
@@ -174,6 +233,13 @@ absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
   }
   if (!request.save_tensors.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--save-tensors", request.save_tensors));
+  }
+  if (!request.rule.empty()) {
+    const bool seals = request.spec.has_rule();
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath(seals ? "--output" : "--freeze-rule", request.rule));
+  }
+  if (!request.bundle.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));
   }
   return absl::OkStatus();
 }

@@ -31,6 +31,7 @@ class JobRunner {
  private:
   absl::StatusOr<ExitStatus> Deliver(const JobRequest& request, const v1::Job& job);
   absl::Status WriteTensors(const JobRequest& request, const v1::Job& job);
+  absl::Status WriteRule(const JobRequest& request, const v1::Job& job);
   absl::Status CheckOutputs(const JobRequest& request) const;
   void Withdraw(const std::string& job);
   void TellInterrupted(const std::string& job) const;
@@ -42,6 +43,14 @@ class JobRunner {
 
 // The whole report of a job, from all its pages.
 absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job);
+
+// Writes the bundle of a finished job to a new folder, with the rule files that its tasks were
+// judged by.
+absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
+                            const std::string& folder);
+
+// INVALID_ARGUMENT with a violation of `flag` where `folder` holds something already.
+absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder);
 
 // OK if the job SUCCEEDED; else the error with which it ended.
 absl::Status ErrorOf(const v1::Job& job);

@@ -3,9 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/block_replay_text.h"
+#include "client/full_model_text.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
 #include "client/rule_text.h"
+#include "client/sweep_text.h"
 #include "client/table.h"
 #include "client/tensor_files_text.h"
 #include "client/verdict_text.h"
@@ -18,6 +20,14 @@ std::string KindTitle(v1::JobKind kind) {
   switch (kind) {
     case v1::JOB_KIND_BLOCK_REPLAY:
       return "Block replay";
+    case v1::JOB_KIND_FULL_MODEL:
+      return "Full model";
+    case v1::JOB_KIND_SWEEP:
+      return "Sweep";
+    case v1::JOB_KIND_RULE:
+      return "Rule";
+    case v1::JOB_KIND_VERDICT:
+      return "Verdict of a bundle";
     case v1::JOB_KIND_COMPARISON:
       return "Comparison";
     case v1::JOB_KIND_LAYOUT:
@@ -62,6 +72,12 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return absl::StrCat(TensorFilesText(task.tensor_files(), style), "\n");
     case v1::TaskReport::kLayout:
       return PackedLayoutText(task.layout(), style);
+    case v1::TaskReport::kFullModel:
+      return FullModelText(task, style);
+    case v1::TaskReport::kSweep:
+      return SweepText(task, style);
+    case v1::TaskReport::kRecomputedVerdict:
+      return BundleText(task.recomputed_verdict(), style);
     case v1::TaskReport::kRule:
       return RuleReportText(task.rule(), style);
     default:

@@ -27,6 +27,8 @@ std::vector<absl::string_view> AcceptedWords(absl::string_view flag) {
     for (const NamedLayout& layout : NamedLayouts()) words.push_back(layout.name);
   } else if (flag == "--inject") {
     for (const FaultInfo& fault : Faults()) words.push_back(fault.name);
+  } else if (flag == "--providers") {
+    words.assign(ProviderVariants().begin(), ProviderVariants().end());
   } else if (flag == "--composition") {
     words.assign(std::begin(kImplementations), std::end(kImplementations));
     words.insert(words.end(), BlockNodes().begin(), BlockNodes().end());

@@ -122,6 +122,126 @@ TEST(ReportTextTest, CapturedCandidateIsPartialAndSaysWhatWasNotMeasured) {
   EXPECT_THAT(text, HasSubstr("first_failure: none"));
 }
 
+TEST(ReportTextTest, AFullModelShowsItsRuleItsFailuresAndItsAblation) {
+  const auto report = ParseText<v1::Report>(R"pb(
+    job: "jobs/a"
+    kind: JOB_KIND_FULL_MODEL
+    state: JOB_STATE_SUCCEEDED
+    verdict {
+      outcome: OUTCOME_FAILED
+      sentence: "FAILED: tiny."
+      first_failure { entry: "nodes.block.0" gate: "ensemble" where: "tiny" }
+    }
+    tasks {
+      title: "layout tiny"
+      composition: "candidate"
+      full_model {
+        layout { name: "tiny" text_rows: 104 frames: 2 height: 12 width: 16 audio_latents: 8 }
+        rows: 264
+        blocks: 2
+        refiner_blocks: 2
+        providers { name: "provider/default" kept: true }
+        providers { name: "provider/sdpa-math" dropped_because: "errors equal provider/default" }
+        rule { origin: RULE_ORIGIN_FROZEN k: 1.1 sha256: "0123456789abcdef0123" }
+        rule_made_here: true
+        tensors {
+          name: "nodes.block.0"
+          provider_errors { relative_l2: 0.002 }
+          provider_errors { relative_l2: 0.003 }
+          candidate_error { relative_l2: 0.5 dtype: "BF16" }
+          bound: 0.0043
+          bound_ratio: 116
+          gates { gate: "ensemble" value: 0.5 bound: 0.0043 }
+        }
+        tensors {
+          name: "nodes.block.1"
+          provider_errors { relative_l2: 0.002 }
+          candidate_error { relative_l2: 0.001 dtype: "BF16" }
+          bound: 0.0032
+          bound_ratio: 0.3
+          gates { gate: "ensemble" value: 0.001 bound: 0.0032 passed: true }
+          passed: true
+        }
+        ablation { group: "interim" empty: true }
+        ablation { group: "all" cleared: "nodes.block.0" worst_ratio: 0.9 }
+        firsts { first_drift: "nodes.block.0" }
+        trace { groups { requested: "candidate" actual: "candidate" nodes: "proj_in" } }
+      }
+    }
+  )pb");
+  const std::string text = ReportText(report, Style());
+  ExpectNarrow(text);
+  EXPECT_THAT(text, HasSubstr("Full model"));
+  EXPECT_THAT(text, HasSubstr("5.00e-01  4.30e-03    116  3.00e-03 sdpa-math"));
+  EXPECT_THAT(text, HasSubstr("ensemble: 5.00e-01, allowed 4.30e-03"));
+  EXPECT_THAT(text, HasSubstr("passing, nearest to their bounds"));
+  EXPECT_THAT(text, HasSubstr("every tensor is the provider's, bit for bit"));
+  EXPECT_THAT(text, HasSubstr("frozen, made here first  |  k 1.1  |  sha256 0123456789abcdef"));
+  EXPECT_THAT(text, HasSubstr("sdpa-math (errors equal provider/default)"));
+  EXPECT_THAT(text, HasSubstr("first drift"));
+  EXPECT_THAT(text, HasSubstr("first_failure: nodes.block.0 (ensemble) at tiny"));
+}
+
+TEST(ReportTextTest, ASweepShowsLeavesAndTheWorstLeafOfEachHybrid) {
+  const auto report = ParseText<v1::Report>(R"pb(
+    kind: JOB_KIND_SWEEP
+    state: JOB_STATE_SUCCEEDED
+    tasks {
+      composition: "candidate"
+      sweep {
+        layout { name: "tiny" text_rows: 104 frames: 2 height: 12 width: 16 audio_latents: 8 }
+        distributions {
+          composition: "candidate"
+          leaf: "leaf.temb"
+          min: -1
+          p50: 0.5
+          p90: 2
+          max: 7
+          failed: 1
+          samples: 10
+        }
+        distributions {
+          composition: "candidate+provider/default:swiglu"
+          leaf: "leaf.input"
+          max: 1
+          samples: 10
+        }
+        distributions {
+          composition: "candidate+provider/default:swiglu"
+          leaf: "leaf.temb"
+          max: 3
+          samples: 10
+        }
+      }
+    }
+  )pb");
+  const std::string text = ReportText(report, Style());
+  ExpectNarrow(text);
+  EXPECT_THAT(text, HasSubstr("leaf.temb  -1.00  0.50  2.00  7.00  1 of 10"));
+  EXPECT_THAT(text, HasSubstr("candidate+provider/default:swiglu  leaf.temb   0.00  3.00  0"));
+}
+
+TEST(ReportTextTest, ABundleShowsBothVerdictsAndItsFiles) {
+  const auto report = ParseText<v1::Report>(R"pb(
+    kind: JOB_KIND_VERDICT
+    state: JOB_STATE_SUCCEEDED
+    tasks {
+      recomputed_verdict {
+        recomputed { sentence: "FAILED: tiny." }
+        recorded { sentence: "PASSED: tiny." }
+        files { path: "report.json" sha256: "ab" expected_sha256: "cd" }
+        missing: "rule.json"
+      }
+    }
+  )pb");
+  const std::string text = ReportText(report, Style());
+  EXPECT_THAT(text, HasSubstr("recorded     PASSED: tiny."));
+  EXPECT_THAT(text, HasSubstr("recomputed   FAILED: tiny."));
+  EXPECT_THAT(text, HasSubstr("agree        NO"));
+  EXPECT_THAT(text, HasSubstr("report.json  FAIL  ab"));
+  EXPECT_THAT(text, HasSubstr("rule.json    FAIL  missing"));
+}
+
 TEST(ReportTextTest, JsonHasProtoFieldNamesAndDefaults) {
   v1::Report report;
   report.set_job("jobs/a");
@@ -220,6 +340,13 @@ TEST(ErrorTextTest, NamesTheFlagTheFieldAndTheAcceptedValues) {
             "  --layouts (spec.block_replay.layouts[0].name): unknown layout \"tinny\"; accepted: "
             "tiny, small\n"
             "    did you mean \"tiny\"?\n");
+}
+
+TEST(ErrorTextTest, APlaceInAFileIsTheFlagsThatNamedIt) {
+  FlagNames flags;
+  flags.Add("full_model.rule", "--rule", "rule.json");
+  EXPECT_EQ(flags.Find("full_model.rule: binds.device_class")->flag, "--rule");
+  EXPECT_EQ(flags.Find("full_model.rules"), nullptr);
 }
 
 TEST(ErrorTextTest, KeepsAMessageThatSaysMore) {

@@ -8,6 +8,8 @@
 #include "common/safetensors_writer.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "common/vocabulary.h"
+#include "worker/h3/transformer_graph.h"
 #include "worker/jobs/full_model_fixture.h"
 
 namespace plumbline::jobs {
@@ -251,6 +253,17 @@ TEST_F(FullModelRequestTest, AHybridSaysThatItIsOne) {
   }
   EXPECT_TRUE(golden_ran);
   EXPECT_EQ(result->report.full_model().trace().not_executed_size(), 0);
+}
+
+TEST_F(FullModelRequestTest, WordsOfRequestsAreThoseOfTheGraph) {
+  const h3::Graph graph = h3::BuildTransformerGraph(h3::TinyConfig());
+  std::vector<absl::string_view> boundaries;
+  for (const h3::Node& node : graph.nodes()) {
+    if (absl::StartsWith(node.name, "block.") || absl::StartsWith(node.name, "refiner.")) continue;
+    boundaries.push_back(node.name);
+  }
+  EXPECT_EQ(boundaries,
+            std::vector<absl::string_view>(BoundaryNodes().begin(), BoundaryNodes().end()));
 }
 
 TEST_F(FullModelRequestTest, RefusesBadRequests) {

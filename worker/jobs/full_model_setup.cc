@@ -26,6 +26,7 @@ constexpr char kGolden[] = "golden";
 constexpr char kProvider[] = "provider/";
 constexpr char kDefaultProvider[] = "provider/default";
 constexpr char kCandidate[] = "candidate";
+constexpr char kRuleField[] = "full_model.rule";
 constexpr size_t kMaxRuleBytes = 64 << 20;
 
 std::string Variants() { return absl::StrJoin(ProviderVariants(), ", "); }
@@ -303,9 +304,13 @@ absl::Status FullModelSetup::ReadRule(const FullModelFiles& files, bool allow_ot
   binds.set_device_class(environment.context.device->DeviceClass());
   if (files.rule.empty()) return absl::OkStatus();
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files.rule, kMaxRuleBytes));
-  PLUMBLINE_ASSIGN_OR_RETURN(rule, drift::ReadRule(text, "full_model.rule"));
-  return AnnotateStatus(drift::CheckBinds(*rule, binds, names, allow_other_device),
-                        "full_model.rule");
+  PLUMBLINE_ASSIGN_OR_RETURN(rule, drift::ReadRule(text, kRuleField));
+  std::vector<FieldViolation> violations =
+      GetFieldViolations(drift::CheckBinds(*rule, binds, names, allow_other_device));
+  for (FieldViolation& violation : violations) {
+    violation.field = absl::StrCat(kRuleField, ": ", violation.field);
+  }
+  return FieldErrors(violations);
 }
 
 }  // namespace plumbline::jobs

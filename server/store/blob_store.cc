@@ -27,22 +27,38 @@ rocksdb::WriteOptions Unlogged() {
 
 }  // namespace
 
+BlobStore::BlobStore(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                     std::vector<rocksdb::ColumnFamilyHandle*> logged)
+    : db_(db),
+      family_(family),
+      logged_(std::move(logged)),
+      batch_(std::make_unique<rocksdb::WriteBatch>()) {}
+
+BlobStore::~BlobStore() = default;
+
 absl::Status BlobStore::Write(const std::vector<Blob>& blobs) {
   if (blobs.empty()) return absl::OkStatus();
-  size_t size_bytes = 0;
-  for (const Blob& blob : blobs) size_bytes += blob.bytes.size() + 512;
   absl::MutexLock lock(&write_mutex_);
-  {
-    // One batch: it goes into one memory table, which is flushed whole.
-    rocksdb::WriteBatch batch(size_bytes);
-    for (const Blob& blob : blobs) {
-      batch.Put(family_, keys::Blob(blob.sha256),
-                rocksdb::Slice(blob.bytes.data(), blob.bytes.size()));
-      batch.Put(family_, keys::BlobMark(blob.sha256),
-                keys::Number(static_cast<int64_t>(blob.bytes.size())));
+  // One batch: it goes into one memory table, which is flushed whole.
+  batch_->Clear();
+  for (const Blob& blob : blobs) {
+    const std::string key = keys::Blob(blob.sha256);
+    const rocksdb::Slice key_slice(key);
+    std::vector<rocksdb::Slice> pieces;
+    int64_t size_bytes = 0;
+    for (const absl::string_view piece : blob.pieces) {
+      pieces.emplace_back(piece.data(), piece.size());
+      size_bytes += static_cast<int64_t>(piece.size());
     }
-    PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Write(Unlogged(), &batch), "write a blob"));
+    rocksdb::Status status =
+        batch_->Put(family_, rocksdb::SliceParts(&key_slice, 1),
+                    rocksdb::SliceParts(pieces.data(), static_cast<int>(pieces.size())));
+    if (status.ok()) {
+      status = batch_->Put(family_, keys::BlobMark(blob.sha256), keys::Number(size_bytes));
+    }
+    PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(status, "write a blob"));
   }
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Write(Unlogged(), batch_.get()), "write a blob"));
   CrashPoint("store.blobs_written");
   rocksdb::FlushOptions flush;
   flush.allow_write_stall = true;

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +16,7 @@
 namespace rocksdb {
 class ColumnFamilyHandle;
 class DB;
+class WriteBatch;
 }  // namespace rocksdb
 
 namespace plumbline::server {
@@ -28,8 +29,8 @@ namespace plumbline::server {
 class BlobStore {
  public:
   struct Blob {
-    std::string sha256;  // Of `bytes`, hex.
-    absl::string_view bytes;
+    std::string sha256;                     // Of the bytes, hex.
+    std::vector<absl::string_view> pieces;  // The bytes, one piece after the other.
   };
 
   // What is stored under a digest.
@@ -44,8 +45,8 @@ class BlobStore {
 
   // `logged`: the families whose writes do go into the log. All must outlive it.
   BlobStore(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
-            std::vector<rocksdb::ColumnFamilyHandle*> logged)
-      : db_(db), family_(family), logged_(std::move(logged)) {}
+            std::vector<rocksdb::ColumnFamilyHandle*> logged);
+  ~BlobStore();
 
   // Returns when all of `blobs` are durable. After a crash before that, all are there or none.
   absl::Status Write(const std::vector<Blob>& blobs);
@@ -71,6 +72,8 @@ class BlobStore {
   // Held from the first byte of a group to its flush, so that a blob file has one group's blobs.
   absl::Mutex write_mutex_;
   int flushes_ ABSL_GUARDED_BY(write_mutex_) = 0;
+  // Kept from write to write: fresh memory for a step costs as much as filling it.
+  const std::unique_ptr<rocksdb::WriteBatch> batch_ ABSL_PT_GUARDED_BY(write_mutex_);
 };
 
 }  // namespace plumbline::server

@@ -21,6 +21,7 @@
 #include "proto/plumbline/v1/worker_service.pb.h"
 #include "server/store/blob_store.h"
 #include "server/store/run_index.h"
+#include "server/store/step_upload.h"
 #include "server/store/store.h"
 
 namespace plumbline::server {
@@ -36,12 +37,13 @@ struct StepStoreOptions {
   std::function<void(absl::Duration, int64_t)> on_step_written;
 };
 
-// A step to store, with its bytes in the order of the record's outputs. Checked.
+// A step to store. The header was checked and has worker and attempt in its record.
 struct NewStep {
   TaskKey task;
   int64_t fencing_token = 0;
-  v1::PutStepRequest::Header header;  // With worker and attempt in its record.
-  const std::vector<std::string>* outputs = nullptr;
+  v1::PutStepRequest::Header header;
+  // All its bytes; their digests are checked while they are written.
+  const StepUpload* upload = nullptr;
 };
 
 // Saved steps of generations, and the runs they belong to. Bytes first, without the log, then one
@@ -64,8 +66,8 @@ class StepStore {
   // FAILED_PRECONDITION where what the header says of the run is not what is stored
   // (RUN_DIFFERS), where the run is broken (RUN_BROKEN) or where the step is stored with other
   // inputs (STEP_INCONSISTENT, naming step and tensor); DATA_LOSS (STEP_DIFFERS) where it is stored
-  // with the same inputs and other outputs. A quarantined step whose inputs match is stored anew;
-  // if they do not, the run is broken from then on.
+  // with the same inputs and other outputs, and StepUpload::CheckDigests' errors. A quarantined
+  // step whose inputs match is stored anew; if they do not, the run is broken from then on.
   absl::StatusOr<v1::PutStepResponse> PutStep(const NewStep& step, v1::AuditEvent audit);
 
   struct SavedStep {

@@ -1,10 +1,11 @@
 #include "server/store/step_upload.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/sha256.h"
 #include "common/status.h"
 #include "server/store/artifact_files.h"
 
@@ -16,8 +17,6 @@ constexpr int kMaxTensors = 10000;
 constexpr int32_t kMaxSteps = 100000;
 constexpr int64_t kMaxHeaderBytes = 2 << 20;
 constexpr int64_t kMaxStepBytes = int64_t{512} << 20;
-// An upload is given no more memory than this before its bytes come.
-constexpr int64_t kMaxReservedBytes = 16 << 20;
 
 absl::Status DigestMismatch(absl::string_view what, absl::string_view found,
                             absl::string_view expected) {
@@ -102,54 +101,62 @@ absl::Status CheckStepHeader(const v1::PutStepRequest::Header& header) {
                              : absl::OkStatus();
 }
 
-absl::Status StepUpload::EndOutputs() {
-  while (ended_ < record_.outputs_size()) {
-    const v1::TensorDigest& output = record_.outputs(ended_);
-    if (static_cast<int>(outputs_.size()) == ended_) {
-      outputs_.emplace_back();
-      outputs_.back().reserve(std::min(output.size_bytes(), kMaxReservedBytes));
-    }
-    if (static_cast<int64_t>(outputs_.back().size()) < output.size_bytes()) break;
-    if (const std::string found = output_digest_.FinishHex(); found != output.sha256()) {
-      return DigestMismatch(absl::StrCat("step ", record_.index(), ": ", output.name()), found,
-                            output.sha256());
-    }
-    ++ended_;
+void StepUpload::BeginOutputs() {
+  while (missing_bytes_ == 0 && static_cast<int>(outputs_.size()) < record_.outputs_size()) {
+    missing_bytes_ = record_.outputs(static_cast<int>(outputs_.size())).size_bytes();
+    outputs_.emplace_back();
   }
-  return absl::OkStatus();
 }
 
-absl::Status StepUpload::Append(absl::string_view bytes) {
-  stream_digest_.Update(bytes);
+absl::Status StepUpload::Append(std::string chunk) {
+  chunks_.push_back(std::move(chunk));
+  absl::string_view bytes = chunks_.back();
   size_bytes_ += static_cast<int64_t>(bytes.size());
-  PLUMBLINE_RETURN_IF_ERROR(EndOutputs());
+  BeginOutputs();
   while (!bytes.empty()) {
-    if (ended_ == record_.outputs_size()) {
+    if (missing_bytes_ == 0) {
       return FieldError("chunk", "goes beyond the step's outputs",
                         "as many bytes as header.record.outputs have");
     }
-    std::string& output = outputs_.back();
-    const absl::string_view part =
-        bytes.substr(0, record_.outputs(ended_).size_bytes() - output.size());
-    output.append(part.data(), part.size());
-    output_digest_.Update(part);
+    const absl::string_view part = bytes.substr(0, missing_bytes_);
+    outputs_.back().push_back(part);
+    missing_bytes_ -= static_cast<int64_t>(part.size());
     bytes.remove_prefix(part.size());
-    PLUMBLINE_RETURN_IF_ERROR(EndOutputs());
+    BeginOutputs();
   }
   return absl::OkStatus();
 }
 
-absl::Status StepUpload::Finish(int64_t size_bytes, absl::string_view sha256) {
-  PLUMBLINE_RETURN_IF_ERROR(EndOutputs());
-  if (size_bytes != size_bytes_ || ended_ != record_.outputs_size()) {
-    return WithReason(absl::DataLossError(absl::StrCat("the stream has ", size_bytes_, " bytes of ",
-                                                       ended_, " whole outputs; the trailer says ",
-                                                       size_bytes, " bytes and the header ",
-                                                       record_.outputs_size(), " outputs")),
-                      "DIGEST_MISMATCH");
+absl::Status StepUpload::Finish(const v1::StreamTrailer& trailer) {
+  BeginOutputs();
+  trailer_sha256_ = trailer.sha256();
+  if (trailer.size_bytes() == size_bytes_ && missing_bytes_ == 0) return absl::OkStatus();
+  int64_t announced = 0;
+  for (const v1::TensorDigest& output : record_.outputs()) announced += output.size_bytes();
+  return WithReason(
+      absl::DataLossError(absl::StrCat("step ", record_.index(), ": ", size_bytes_,
+                                       " bytes came; the trailer says ", trailer.size_bytes(),
+                                       " and the outputs have ", announced)),
+      "DIGEST_MISMATCH");
+}
+
+absl::Status StepUpload::CheckDigests() const {
+  Sha256 of_stream;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    Sha256 of_output;
+    for (const absl::string_view piece : outputs_[i]) {
+      of_output.Update(piece);
+      of_stream.Update(piece);
+    }
+    const v1::TensorDigest& output = record_.outputs(static_cast<int>(i));
+    if (const std::string found = of_output.FinishHex(); found != output.sha256()) {
+      return DigestMismatch(absl::StrCat("step ", record_.index(), ": ", output.name()), found,
+                            output.sha256());
+    }
   }
-  const std::string found = stream_digest_.FinishHex();
-  return found == sha256 ? absl::OkStatus() : DigestMismatch("the stream", found, sha256);
+  const std::string found = of_stream.FinishHex();
+  return found == trailer_sha256_ ? absl::OkStatus()
+                                  : DigestMismatch("the stream", found, trailer_sha256_);
 }
 
 }  // namespace plumbline::server

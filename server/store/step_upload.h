@@ -2,12 +2,13 @@
 #define PLUMBLINE_SERVER_STORE_STEP_UPLOAD_H_
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/sha256.h"
+#include "proto/plumbline/v1/artifact.pb.h"
 #include "proto/plumbline/v1/worker_service.pb.h"
 
 namespace plumbline::server {
@@ -21,30 +22,32 @@ absl::Status CheckStepHeader(const v1::PutStepRequest::Header& header);
 class StepUpload {
  public:
   // `header` was checked.
-  explicit StepUpload(const v1::PutStepRequest::Header& header) : record_(header.record()) {
-    outputs_.reserve(record_.outputs_size());
-  }
+  explicit StepUpload(const v1::PutStepRequest::Header& header) : record_(header.record()) {}
 
-  // INVALID_ARGUMENT for more bytes than the outputs have; DATA_LOSS (reason DIGEST_MISMATCH) for
-  // an output with other bytes than its digest says.
-  absl::Status Append(absl::string_view bytes);
+  // INVALID_ARGUMENT for more bytes than the outputs have.
+  absl::Status Append(std::string bytes);
 
-  // Everything is there and is what the trailer says: DATA_LOSS (DIGEST_MISMATCH) otherwise.
-  absl::Status Finish(int64_t size_bytes, absl::string_view sha256);
+  // All bytes have come. DATA_LOSS (reason DIGEST_MISMATCH) unless they are as many as the trailer
+  // and the record say.
+  absl::Status Finish(const v1::StreamTrailer& trailer);
 
-  // In the order of the record's outputs.
-  const std::vector<std::string>& outputs() const { return outputs_; }
+  // Only after Finish: DATA_LOSS (DIGEST_MISMATCH) unless all digests, the trailer's and each
+  // output's, are those of the bytes. Apart from Finish because it takes as long as writing them.
+  absl::Status CheckDigests() const;
+
+  // The bytes of each of the record's outputs, piece after piece. The upload owns them.
+  const std::vector<std::vector<absl::string_view>>& outputs() const { return outputs_; }
 
  private:
-  // Ends the outputs that have all their bytes.
-  absl::Status EndOutputs();
+  // Begins every output that the ones before it leave room for.
+  void BeginOutputs();
 
   const v1::StepRecord record_;
-  std::vector<std::string> outputs_;  // The last one may lack bytes.
-  Sha256 output_digest_;
-  Sha256 stream_digest_;
+  std::deque<std::string> chunks_;  // Their bytes stay where they are.
+  std::vector<std::vector<absl::string_view>> outputs_;
+  int64_t missing_bytes_ = 0;  // Of the last output.
   int64_t size_bytes_ = 0;
-  int ended_ = 0;
+  std::string trailer_sha256_;
 };
 
 }  // namespace plumbline::server

@@ -12,15 +12,6 @@ namespace {
 // Beyond these no name of ours is meant, and the table would only cost time.
 constexpr size_t kLongestWord = 64;
 
-constexpr absl::string_view kImplementations[] = {"golden",
-                                                  "provider",
-                                                  "provider/default",
-                                                  "provider/sdpa-flash",
-                                                  "provider/sdpa-efficient",
-                                                  "provider/sdpa-math",
-                                                  "provider/blas-cublaslt",
-                                                  "candidate"};
-
 std::vector<absl::string_view> AcceptedWords(absl::string_view flag) {
   std::vector<absl::string_view> words;
   if (flag == "--layouts" || flag == "--layout") {
@@ -30,7 +21,8 @@ std::vector<absl::string_view> AcceptedWords(absl::string_view flag) {
   } else if (flag == "--providers") {
     words.assign(ProviderVariants().begin(), ProviderVariants().end());
   } else if (flag == "--composition") {
-    words.assign(std::begin(kImplementations), std::end(kImplementations));
+    words = {"provider"};
+    words.insert(words.end(), Implementations().begin(), Implementations().end());
     words.insert(words.end(), BlockNodes().begin(), BlockNodes().end());
     words.insert(words.end(), NodeGroups().begin(), NodeGroups().end());
   }

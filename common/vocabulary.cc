@@ -75,6 +75,14 @@ constexpr absl::string_view kBoundaryNodes[] = {
     "time_proj", "time_embedder",  "norm_out/linear",  "norm_out",      "norm_out/float32",
     "proj_out",  "audio_proj_out", "output.video",     "output.audio"};
 
+constexpr absl::string_view kImplementations[] = {"golden",
+                                                  "provider/default",
+                                                  "provider/sdpa-flash",
+                                                  "provider/sdpa-efficient",
+                                                  "provider/sdpa-math",
+                                                  "provider/blas-cublaslt",
+                                                  "candidate"};
+
 constexpr absl::string_view kProviderVariants[] = {"default", "sdpa-flash", "sdpa-efficient",
                                                    "sdpa-math", "blas-cublaslt"};
 
@@ -101,6 +109,7 @@ absl::Span<const NamedLayout> NamedLayouts() { return kLayouts; }
 absl::Span<const absl::string_view> NodeGroups() { return kGroups; }
 absl::Span<const absl::string_view> BlockNodes() { return kBlockNodes; }
 absl::Span<const absl::string_view> BoundaryNodes() { return kBoundaryNodes; }
+absl::Span<const absl::string_view> Implementations() { return kImplementations; }
 absl::Span<const absl::string_view> ProviderVariants() { return kProviderVariants; }
 
 }  // namespace plumbline

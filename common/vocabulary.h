@@ -48,6 +48,10 @@ absl::Span<const absl::string_view> BlockNodes();
 // The nodes of the transformer around its blocks and the refiner's, in execution order.
 absl::Span<const absl::string_view> BoundaryNodes();
 
+// The built-in implementations, by the names that a composition gives them. A worker may know
+// plug-ins beside them.
+absl::Span<const absl::string_view> Implementations();
+
 // The provider compositions, without "provider/": those that an ensemble rule is made of unless a
 // request names others.
 absl::Span<const absl::string_view> ProviderVariants();

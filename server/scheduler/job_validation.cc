@@ -24,14 +24,6 @@ constexpr int kMaxPriority = 100;
 constexpr size_t kMaxCompositionBytes = 64 << 10;
 constexpr int kMaxBlock = 9999;
 
-constexpr absl::string_view kImplementations[] = {"golden",
-                                                  "provider/default",
-                                                  "provider/sdpa-flash",
-                                                  "provider/sdpa-efficient",
-                                                  "provider/sdpa-math",
-                                                  "provider/blas-cublaslt",
-                                                  "candidate"};
-
 bool IsOneOf(absl::string_view text, absl::Span<const absl::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
@@ -167,14 +159,13 @@ absl::StatusOr<std::string> CanonicalComposition(absl::string_view text, int blo
       [field](absl::string_view name) -> absl::StatusOr<std::string> {
     if (name == "provider") return std::string("provider/default");
     absl::string_view plugin = name;
-    const bool known = std::find(std::begin(kImplementations), std::end(kImplementations), name) !=
-                       std::end(kImplementations);
+    const bool known = IsOneOf(name, Implementations());
     if (known || (absl::ConsumePrefix(&plugin, "plugin/") && IsWord(plugin))) {
       return std::string(name);
     }
     return FieldError(
         field, absl::StrCat("unknown implementation ", Quoted(name)),
-        absl::StrCat("provider, ", absl::StrJoin(kImplementations, ", "), ", plugin/NAME"));
+        absl::StrCat("provider, ", absl::StrJoin(Implementations(), ", "), ", plugin/NAME"));
   };
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
   PLUMBLINE_ASSIGN_OR_RETURN(std::string canonical, canonical_implementation(parts[0]));

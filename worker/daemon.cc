@@ -24,11 +24,15 @@
 #include "worker/lease/grpc_coordinator.h"
 #include "worker/lease/session.h"
 #include "worker/state_directory.h"
+#include "worker/steps/blob_cache.h"
 #include "worker/task_runner.h"
 #include "worker/worker_metrics.h"
 
 namespace plumbline::worker {
 namespace {
+
+// Some five runs of the released size.
+constexpr int64_t kMaxStepCacheBytes = int64_t{4} << 30;
 
 // The folders as ResolveUnderRoots wants them: absolute. INVALID_ARGUMENT for one that is not
 // there.
@@ -58,7 +62,8 @@ class RunningWorker final : public Worker {
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
         coordinator_(MakeGrpcCoordinator(options_.server)),
         input_files_(coordinator_.get(), options_.clock,
-                     {options_.checkpoint_roots, state_->cache_folder()}) {
+                     {options_.checkpoint_roots, state_->cache_folder()}),
+        step_cache_(state_->steps_folder(), kMaxStepCacheBytes) {
     worker_metrics_.SetDeviceMemory(device_.device->MemoryBytes(), 0);
   }
 
@@ -133,6 +138,7 @@ class RunningWorker final : public Worker {
     runner.libraries = NumericalLibraries();
     runner.checkpoints = &checkpoints_;
     runner.input_files = &input_files_;
+    runner.step_cache = &step_cache_;
     runner.state = state_.get();
     runner.metrics = &worker_metrics_;
     runner.release_reason = [this] { return session_->release_reason(); };
@@ -166,6 +172,7 @@ class RunningWorker final : public Worker {
   const std::string incarnation_;
   const std::unique_ptr<Coordinator> coordinator_;
   InputFiles input_files_;  // Of thread_.
+  steps::BlobCache step_cache_;
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<Session> session_;
   HttpServer http_;

@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<StateDirectory>> StateDirectory::Open(const std::
   }
   PLUMBLINE_RETURN_IF_ERROR(state->ReadOrMakeId(ids));
   PLUMBLINE_RETURN_IF_ERROR(MakeFolder(state->cache_folder()));
+  PLUMBLINE_RETURN_IF_ERROR(MakeFolder(state->steps_folder()));
   return state;
 }
 

@@ -25,6 +25,8 @@ class StateDirectory {
 
   const std::string& worker_id() const { return worker_id_; }
   std::string cache_folder() const { return path_ + "/cache"; }
+  // Of tensors of saved steps.
+  std::string steps_folder() const { return path_ + "/steps"; }
 
   // Empties and returns the folder of the task that runs.
   absl::StatusOr<std::string> NewTaskFolder();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/crash_point.h"
 #include "common/logging.h"
 #include "common/mapped_file.h"
 #include "common/status.h"
@@ -13,6 +14,7 @@
 #include "worker/lease/backoff.h"
 #include "worker/lease/event_reporter.h"
 #include "worker/lease/retry.h"
+#include "worker/steps/remote_step_store.h"
 
 namespace plumbline::worker {
 namespace {
@@ -56,6 +58,10 @@ class TaskRunner::Attempt {
         break;
     }
     if (!result.ok()) {
+      // It ended behind a piece of work that is kept.
+      if (absl::IsCancelled(result.status()) && task_.asked_to_yield()) {
+        return Release(result.status().message());
+      }
       // A worker with more memory may do it.
       if (absl::IsResourceExhausted(result.status())) {
         return ReleaseFor(v1::RELEASE_REASON_UNSUITABLE, result.status().message());
@@ -101,7 +107,42 @@ class TaskRunner::Attempt {
       return options_.input_files->Fetch(file, field, task_.work());
     };
     environment.output_folder = std::move(folder);
-    return job(task_.assignment().spec(), environment);
+    const v1::JobSpec& spec = task_.assignment().spec();
+    if (!spec.has_generation() && !spec.has_diagnostic()) return job(spec, environment);
+    steps::RemoteStepStore steps(options_.coordinator, &task_, options_.clock, options_.step_cache,
+                                 options_.backoff_seed);
+    environment.generation = MakeGenerationEnvironment(&steps);
+    return job(spec, environment);
+  }
+
+  jobs::GenerationEnvironment MakeGenerationEnvironment(steps::StepStore* steps) {
+    const v1::Assignment& assignment = task_.assignment();
+    jobs::GenerationEnvironment generation;
+    generation.steps = steps;
+    generation.attempt = assignment.lease().attempt();
+    generation.fencing_token = task_.fencing_token();
+    if (assignment.has_gate_identity()) generation.gate_identity = assignment.gate_identity();
+    generation.against_run = assignment.against_run();
+    generation.sensitivity.assign(assignment.sensitivity().begin(), assignment.sensitivity().end());
+    generation.on_run = [this](const std::string& run) { task_.SetRun(run); };
+    generation.on_step = [this](const v1::StepEvent& step) {
+      options_.metrics->StepDone(step.origin(), absl::Seconds(step.seconds()));
+      v1::JobEvent event;
+      *event.mutable_step() = step;
+      KeepError(reporter_.Report(std::move(event)));
+    };
+    generation.on_latent_drift = [this](const v1::LatentDrift& drift) {
+      v1::JobEvent event;
+      *event.mutable_latent_drift() = drift;
+      KeepError(reporter_.Report(std::move(event)));
+    };
+    generation.on_sensitivity = [this](const v1::SensitivityCheck& check) {
+      v1::JobEvent event;
+      *event.mutable_sensitivity() = check;
+      KeepError(reporter_.Report(std::move(event)));
+    };
+    generation.should_yield = [this] { return task_.asked_to_yield(); };
+    return generation;
   }
 
   void KeepError(const absl::Status& status) {
@@ -174,6 +215,7 @@ class TaskRunner::Attempt {
     request->set_last_client_sequence(last_event.ok() ? *last_event : 0);
     request->set_task(task_.name());
     request->set_fencing_token(task_.fencing_token());
+    CrashPoint("worker.before_complete");
     return Retry([&] {
       return options_.coordinator->CompleteTask(*request, {absl::Seconds(20), task_.writes()});
     });
@@ -184,6 +226,8 @@ class TaskRunner::Attempt {
   }
 
   AttemptOutcome ReleaseFor(v1::ReleaseReason reason, absl::string_view message) {
+    // What it did counts, although it did not end. The lease is lost where this fails for good.
+    reporter_.Flush().IgnoreError();
     v1::ReleaseTaskRequest request;
     request.set_task(task_.name());
     request.set_fencing_token(task_.fencing_token());

@@ -18,6 +18,7 @@
 #include "worker/lease/coordinator.h"
 #include "worker/lease/held_task.h"
 #include "worker/state_directory.h"
+#include "worker/steps/blob_cache.h"
 #include "worker/worker_metrics.h"
 
 namespace plumbline::worker {
@@ -37,6 +38,7 @@ struct TaskRunnerOptions {
   std::map<std::string, std::string> libraries;
   jobs::CheckpointCache* checkpoints = nullptr;
   InputFiles* input_files = nullptr;
+  steps::BlobCache* step_cache = nullptr;  // May be null.
   StateDirectory* state = nullptr;
   WorkerMetrics* metrics = nullptr;
   // Why a task is handed back when it is stopped with kRelease.

@@ -46,13 +46,18 @@ class TaskRunnerTest : public testing::Test {
     return TaskRunner(std::move(options), std::move(job)).Run(task_.get());
   }
 
-  static std::unique_ptr<HeldTask> Acquire(FakeCoordinator* coordinator) {
+  static v1::JobSpec LayoutSpec() {
+    v1::JobSpec spec;
+    spec.mutable_layout();
+    return spec;
+  }
+
+  static std::unique_ptr<HeldTask> Acquire(FakeCoordinator* coordinator,
+                                           const v1::JobSpec& spec = LayoutSpec()) {
     v1::RegisterWorkerRequest registration;
     registration.set_worker_id("w");
     registration.set_incarnation("i");
     EXPECT_TRUE(coordinator->RegisterWorker(registration, {}).ok());
-    v1::JobSpec spec;
-    spec.mutable_layout();
     coordinator->Assign(7, spec);
     v1::AcquireTaskRequest request;
     request.set_incarnation("i");
@@ -179,6 +184,48 @@ TEST_F(TaskRunnerTest, TaskThatMustBeReleasedIsHandedBack) {
             }),
             AttemptOutcome::kReleased);
   EXPECT_EQ(coordinator_.releases().at(0).reason(), v1::RELEASE_REASON_PREEMPTED);
+}
+
+TEST_F(TaskRunnerTest, TaskThatYieldsIsHandedBackWithWhatItReported) {
+  EXPECT_EQ(Run([this](const v1::JobSpec&,
+                       const jobs::JobEnvironment& environment) -> absl::StatusOr<jobs::JobResult> {
+              environment.context.on_node(v1::NodeEvent());
+              task_->AskToYield();
+              EXPECT_TRUE(environment.context.check_cancelled().ok());
+              return absl::CancelledError("handed back before step 3 of 5");
+            }),
+            AttemptOutcome::kReleased);
+  EXPECT_EQ(coordinator_.releases().at(0).message(), "handed back before step 3 of 5");
+  EXPECT_EQ(coordinator_.events().size(), 1u);
+}
+
+TEST_F(TaskRunnerTest, GenerationKnowsItsAttemptAndSavesSteps) {
+  task_ = Acquire(&coordinator_, [] {
+    v1::JobSpec spec;
+    spec.mutable_generation();
+    return spec;
+  }());
+  EXPECT_EQ(Run([](const v1::JobSpec&, const jobs::JobEnvironment& environment) {
+              const jobs::GenerationEnvironment& generation = environment.generation;
+              EXPECT_EQ(generation.fencing_token, 7);
+              EXPECT_EQ(generation.attempt, 1);
+              EXPECT_FALSE(generation.should_yield());
+              generation.on_run("runs/a");
+              steps::SavedStep step;
+              step.record.set_input_digest("digest");
+              EXPECT_TRUE(generation.steps->Save({}, step).ok());
+              EXPECT_TRUE(generation.steps->Flush().ok());
+              v1::StepEvent event;
+              event.set_origin(v1::STEP_ORIGIN_COMPUTED);
+              generation.on_step(event);
+              return jobs::JobResult();
+            }),
+            AttemptOutcome::kSucceeded);
+  EXPECT_EQ(task_->run(), "runs/a");
+  EXPECT_EQ(coordinator_.put_step_calls(), 1);
+  EXPECT_TRUE(coordinator_.events().at(0).has_step());
+  EXPECT_THAT(metrics_.Serialize(),
+              HasSubstr("plumbline_worker_steps_total{origin=\"computed\"} 1"));
 }
 
 TEST_F(TaskRunnerTest, TaskThatIsDoneInTimeIsCompletedAllTheSame) {

@@ -6,12 +6,25 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <map>
+
 namespace plumbline::worker {
 namespace {
 
 // From a layout on a CPU to a generation of the released size.
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.1, 0.5, 1,    5,     15,   60,
                                                           300, 900, 3600, 14400, 43200};
+
+std::string OriginName(v1::StepOrigin origin) {
+  switch (origin) {
+    case v1::STEP_ORIGIN_REPLAYED:
+      return "replayed";
+    case v1::STEP_ORIGIN_RECOMPUTED:
+      return "recomputed";
+    default:
+      return "computed";
+  }
+}
 
 }  // namespace
 
@@ -50,6 +63,14 @@ struct WorkerMetrics::Families {
                     .Name("plumbline_worker_attempt_seconds")
                     .Help("Durations of attempts, whatever their end.")
                     .Register(registry)),
+        steps(prometheus::BuildCounter()
+                  .Name("plumbline_worker_steps_total")
+                  .Help("Steps of generations, by how they came to be.")
+                  .Register(registry)),
+        step_seconds(prometheus::BuildHistogram()
+                         .Name("plumbline_worker_step_seconds")
+                         .Help("Durations of steps, by how they came to be.")
+                         .Register(registry)),
         memory_limit(prometheus::BuildGauge()
                          .Name("plumbline_worker_device_memory_limit_bytes")
                          .Help("Device memory that tasks may use.")
@@ -65,6 +86,8 @@ struct WorkerMetrics::Families {
   prometheus::Family<prometheus::Counter>& ended;
   prometheus::Counter& lease_losses;
   prometheus::Family<prometheus::Histogram>& seconds;
+  prometheus::Family<prometheus::Counter>& steps;
+  prometheus::Family<prometheus::Histogram>& step_seconds;
   prometheus::Gauge& memory_limit;
   prometheus::Gauge& memory_high_water;
 };
@@ -84,6 +107,12 @@ void WorkerMetrics::AttemptEnded(const std::string& kind, AttemptOutcome outcome
       .Increment();
   families_->seconds.Add({{"kind", kind}}, kSeconds).Observe(absl::ToDoubleSeconds(duration));
   if (outcome == AttemptOutcome::kLeaseLost) families_->lease_losses.Increment();
+}
+
+void WorkerMetrics::StepDone(v1::StepOrigin origin, absl::Duration duration) {
+  const std::map<std::string, std::string> label = {{"origin", OriginName(origin)}};
+  families_->steps.Add(label).Increment();
+  families_->step_seconds.Add(label, kSeconds).Observe(absl::ToDoubleSeconds(duration));
 }
 
 void WorkerMetrics::SetDeviceMemory(int64_t limit_bytes, int64_t high_water_bytes) {

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/metrics.h"
+#include "proto/plumbline/v1/generation.pb.h"
 
 namespace plumbline::worker {
 
@@ -26,6 +27,8 @@ class WorkerMetrics {
   // `kind` is the member of JobSpec.kind, e.g. "block_replay".
   void AttemptStarted(const std::string& kind);
   void AttemptEnded(const std::string& kind, AttemptOutcome outcome, absl::Duration duration);
+  // A step of a generation is saved, however it came to be.
+  void StepDone(v1::StepOrigin origin, absl::Duration duration);
   void SetDeviceMemory(int64_t limit_bytes, int64_t high_water_bytes);
 
  private:

@@ -15,6 +15,7 @@
 #include "worker/jobs/block_replay.h"
 #include "worker/jobs/compare_files.h"
 #include "worker/jobs/full_model.h"
+#include "worker/jobs/generation/generation.h"
 #include "worker/jobs/identity.h"
 #include "worker/jobs/layout.h"
 #include "worker/jobs/layout_proto.h"
@@ -223,6 +224,29 @@ absl::StatusOr<JobResult> RunLayout(const v1::LayoutSpec& spec, const JobEnviron
   return result;
 }
 
+absl::StatusOr<GenerationFiles> FetchGenerationFiles(const v1::GenerationSpec& spec,
+                                                     Inputs* inputs) {
+  GenerationFiles files;
+  PLUMBLINE_ASSIGN_OR_RETURN(files.conditioning,
+                             inputs->Fetch(spec.conditioning(), "generation.conditioning"));
+  if (spec.has_noise()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(files.noise, inputs->Fetch(spec.noise(), "generation.noise"));
+  }
+  return files;
+}
+
+absl::StatusOr<JobResult> RunGenerationTask(const v1::JobSpec& spec,
+                                            const JobEnvironment& environment, Inputs* inputs) {
+  const bool diagnoses = spec.has_diagnostic();
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const GenerationFiles files,
+      FetchGenerationFiles(diagnoses ? spec.diagnostic().generation() : spec.generation(), inputs));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::shared_ptr<const h3::WeightSource> weights,
+                             environment.checkpoints->Open(spec.checkpoint()));
+  return diagnoses ? RunDiagnostic(spec, files, *weights, environment)
+                   : RunGeneration(spec, files, *weights, environment);
+}
+
 std::string KindName(const v1::JobSpec& spec) {
   const google::protobuf::FieldDescriptor* const field =
       v1::JobSpec::descriptor()->FindFieldByNumber(spec.kind_case());
@@ -236,6 +260,9 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
       return RunBlockReplay(spec, environment, inputs);
     case v1::JobSpec::kFullModel:
       return RunFullModelTask(spec, environment, inputs);
+    case v1::JobSpec::kGeneration:
+    case v1::JobSpec::kDiagnostic:
+      return RunGenerationTask(spec, environment, inputs);
     case v1::JobSpec::kSweep:
       return RunSweepTask(spec, environment);
     case v1::JobSpec::kRule:
@@ -249,7 +276,8 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
     default:
       return absl::UnimplementedError(
           absl::StrCat("this worker does no jobs of kind ", KindName(spec),
-                       "; it does block_replay, full_model, sweep, rule, verdict, comparison, "
+                       "; it does block_replay, full_model, generation, diagnostic, sweep, rule, "
+                       "verdict, comparison, "
                        "layout"));
   }
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "common/step_digest.h"
 #include "worker/jobs/generation/state.h"
 #include "worker/jobs/generation/step_bytes.h"
 #include "worker/jobs/generation/step_inputs.h"
@@ -19,9 +20,9 @@ absl::StatusOr<steps::SavedStep> ComputeFirstStep(const GenerationSetup& setup) 
                          /*ignores_text=*/false);
   PLUMBLINE_ASSIGN_OR_RETURN(const Velocities velocities, calls.Evaluate(inputs));
   steps::SavedStep step = MakeSavedStep(inputs, velocities);
-  const std::vector<v1::TensorDigest> digests = StepInputDigester().Digest(inputs);
-  step.record.mutable_inputs()->Add(digests.begin(), digests.end());
-  step.record.set_input_digest(InputDigest(setup.run_identity.sha256(), 0, digests));
+  *step.record.mutable_inputs() = StepInputDigester().Digest(inputs);
+  step.record.set_input_digest(
+      StepInputDigest(setup.run_identity.sha256(), 0, step.record.inputs()));
   *step.record.mutable_trace() = calls.Trace();
   return step;
 }

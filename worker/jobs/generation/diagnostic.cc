@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "common/step_digest.h"
 #include "kernels/cpu/thread_pool.h"
 #include "worker/drift/compare.h"
 #include "worker/drift/row_names.h"
@@ -59,8 +60,8 @@ absl::StatusOr<SavedPoint> ReplayTo(int32_t step, const v1::Run& run, const Gene
   int32_t next = 0;
   const auto take = [&](const steps::SavedStep& saved) -> absl::Status {
     const StepInputs inputs = point.state.Inputs();
-    const std::vector<v1::TensorDigest> digests = digester.Digest(inputs);
-    if (InputDigest(run.identity().sha256(), next, digests) != saved.record.input_digest()) {
+    const TensorDigests digests = digester.Digest(inputs);
+    if (StepInputDigest(run.identity().sha256(), next, digests) != saved.record.input_digest()) {
       const std::string tensor = FirstDifference(digests, saved.record.inputs());
       return Inconsistent(run.name(), next, tensor.empty() ? "input_digest" : tensor,
                           "the saved step was computed from another one");

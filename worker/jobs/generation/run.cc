@@ -7,6 +7,7 @@
 #include "common/crash_point.h"
 #include "common/logging.h"
 #include "common/status.h"
+#include "common/step_digest.h"
 #include "worker/drift/trace_check.h"
 #include "worker/jobs/generation/sensitivity.h"
 #include "worker/jobs/generation/step_bytes.h"
@@ -185,7 +186,7 @@ absl::StatusOr<Velocities> GenerationRun::Evaluate(v1::StepOrigin origin, double
 absl::Status GenerationRun::ComputeStep() {
   const int32_t step = state_->step();
   const StepInputs inputs = state_->Inputs();
-  const std::vector<v1::TensorDigest> digests = digester_.Digest(inputs);
+  const TensorDigests digests = digester_.Digest(inputs);
   const v1::StepRecord* const earlier = Saved(step);
   if (earlier != nullptr) PLUMBLINE_RETURN_IF_ERROR(CheckInputs(*earlier, digests));
   const v1::StepOrigin origin =
@@ -207,8 +208,8 @@ absl::Status GenerationRun::ComputeStep() {
   }
   v1::StepRecord& record = made.record;
   record.set_index(step);
-  record.set_input_digest(InputDigest(setup_.run_identity.sha256(), step, digests));
-  record.mutable_inputs()->Add(digests.begin(), digests.end());
+  record.set_input_digest(StepInputDigest(setup_.run_identity.sha256(), step, digests));
+  *record.mutable_inputs() = digests;
   record.set_attempt(environment_.attempt);
   record.set_seconds(seconds);
   *record.mutable_trace() = calls_->Trace();
@@ -283,8 +284,8 @@ absl::Status GenerationRun::FinishStep(const Velocities& velocities, const v1::S
 }
 
 absl::Status GenerationRun::CheckInputs(const v1::StepRecord& record,
-                                        const std::vector<v1::TensorDigest>& inputs) {
-  if (record.input_digest() == InputDigest(setup_.run_identity.sha256(), state_->step(), inputs)) {
+                                        const TensorDigests& inputs) {
+  if (record.input_digest() == StepInputDigest(setup_.run_identity.sha256(), state_->step(), inputs)) {
     return absl::OkStatus();
   }
   const std::string tensor = FirstDifference(inputs, record.inputs());

@@ -62,8 +62,7 @@ class GenerationRun {
 
   absl::StatusOr<Velocities> Evaluate(v1::StepOrigin origin, double* seconds);
   // The inputs of the step to come are those that `record` was made from.
-  absl::Status CheckInputs(const v1::StepRecord& record,
-                           const std::vector<v1::TensorDigest>& inputs);
+  absl::Status CheckInputs(const v1::StepRecord& record, const TensorDigests& inputs);
   void CheckTrace(const v1::StepRecord& record);
   absl::Status Inconsistent(absl::string_view tensor, absl::string_view what);
   void Judge(std::string entry, std::string gate);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/sha256.h"
 #include "worker/jobs/run_inputs.h"
 
@@ -51,39 +49,24 @@ v1::TensorDigest DigestTensor(absl::string_view name, const Tensor& tensor) {
   return digest;
 }
 
-std::vector<v1::TensorDigest> StepInputDigester::Digest(const StepInputs& inputs) {
-  std::vector<v1::TensorDigest> digests;
+TensorDigests StepInputDigester::Digest(const StepInputs& inputs) {
+  TensorDigests digests;
   for (const auto& [name, tensor] : GraphInputs(inputs)) {
     const auto known = constant_.find(name);
     if (known != constant_.end()) {
-      digests.push_back(known->second);
+      *digests.Add() = known->second;
       continue;
     }
-    digests.push_back(DigestTensor(name, tensor));
-    if (IsConstant(name)) constant_.emplace(std::string(name), digests.back());
+    *digests.Add() = DigestTensor(name, tensor);
+    if (IsConstant(name)) constant_.emplace(std::string(name), *digests.rbegin());
   }
   return digests;
 }
 
-std::string InputDigest(absl::string_view run_identity, int32_t step,
-                        absl::Span<const v1::TensorDigest> inputs) {
-  std::string text = absl::StrCat("plumbline-step-input-1\n", run_identity, "\n", step, "\n");
-  for (const v1::TensorDigest& input : inputs) {
-    absl::StrAppend(&text, input.name(), " ", input.dtype(), " ", absl::StrJoin(input.shape(), "x"),
-                    " ", input.sha256(), "\n");
-  }
-  return Sha256Hex(text);
-}
-
-std::string FirstDifference(absl::Span<const v1::TensorDigest> inputs,
-                            const google::protobuf::RepeatedPtrField<v1::TensorDigest>& recorded) {
-  const size_t count = std::max(inputs.size(), static_cast<size_t>(recorded.size()));
-  for (size_t i = 0; i < count; ++i) {
-    if (i >= inputs.size()) return recorded[static_cast<int>(i)].name();
-    if (static_cast<int>(i) >= recorded.size() ||
-        !SameTensor(inputs[i], recorded[static_cast<int>(i)])) {
-      return inputs[i].name();
-    }
+std::string FirstDifference(const TensorDigests& inputs, const TensorDigests& recorded) {
+  for (int i = 0; i < std::max(inputs.size(), recorded.size()); ++i) {
+    if (i >= inputs.size()) return recorded[i].name();
+    if (i >= recorded.size() || !SameTensor(inputs[i], recorded[i])) return inputs[i].name();
   }
   return "";
 }

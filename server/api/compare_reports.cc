@@ -95,21 +95,53 @@ std::vector<std::pair<std::string, double>> Figures(const v1::EntryReport& entry
   return figures;
 }
 
-void CompareEntries(const std::string& task, const v1::EntryReport& a, const v1::EntryReport& b,
+// The figures of a full model's tensor, by their names in the report.
+std::vector<std::pair<std::string, double>> Figures(const v1::FullModelTensor& tensor) {
+  std::vector<std::pair<std::string, double>> figures;
+  if (tensor.has_candidate_error()) {
+    figures.emplace_back("candidate_error.relative_l2", tensor.candidate_error().relative_l2());
+  }
+  if (tensor.has_candidate_drift()) {
+    figures.emplace_back("candidate_drift.relative_l2", tensor.candidate_drift().relative_l2());
+  }
+  if (tensor.bound() > 0) figures.emplace_back("bound", tensor.bound());
+  return figures;
+}
+
+// What two reports are compared by: an entry of a block replay, a tensor of a full model.
+struct Entry {
+  std::string name;
+  std::vector<std::pair<std::string, double>> figures;
+  std::string sha256;  // empty: not known
+  bool passed = false;
+};
+
+std::vector<Entry> EntriesOf(const v1::TaskReport& task) {
+  std::vector<Entry> entries;
+  for (const v1::EntryReport& entry : task.block_replay().entries()) {
+    entries.push_back({entry.name(), Figures(entry), entry.sha256(), entry.passed()});
+  }
+  for (const v1::FullModelTensor& tensor : task.full_model().tensors()) {
+    entries.push_back(
+        {tensor.name(), Figures(tensor), tensor.candidate_error().sha256(), tensor.passed()});
+  }
+  return entries;
+}
+
+void CompareEntries(const std::string& task, const Entry& a, const Entry& b,
                     v1::JobComparison* comparison) {
-  const std::vector<std::pair<std::string, double>> of_b = Figures(b);
-  for (const auto& [measure, value] : Figures(a)) {
-    for (const auto& [other_measure, other_value] : of_b) {
+  for (const auto& [measure, value] : a.figures) {
+    for (const auto& [other_measure, other_value] : b.figures) {
       if (measure != other_measure) continue;
       v1::JobComparison::Row& row = *comparison->add_rows();
       row.set_task(task);
-      row.set_entry(a.name());
+      row.set_entry(a.name);
       row.set_measure(measure);
       row.set_a(value);
       row.set_b(other_value);
-      if (!a.sha256().empty() && !b.sha256().empty()) row.set_bytes_equal(a.sha256() == b.sha256());
-      row.set_passed_a(a.passed());
-      row.set_passed_b(b.passed());
+      if (!a.sha256.empty() && !b.sha256.empty()) row.set_bytes_equal(a.sha256 == b.sha256);
+      row.set_passed_a(a.passed);
+      row.set_passed_b(b.passed);
     }
   }
 }
@@ -125,13 +157,11 @@ v1::JobComparison CompareReports(const v1::Report& a, const v1::Report& b) {
   CompareSpecs(a, b, &comparison);
   CompareIdentities(a, b, &comparison);
 
-  using Entries = std::map<std::pair<std::string, std::string>, const v1::EntryReport*>;
+  using Entries = std::map<std::pair<std::string, std::string>, Entry>;
   const auto entries_of = [](const v1::Report& report) {
     Entries entries;
     for (const v1::TaskReport& task : report.tasks()) {
-      for (const v1::EntryReport& entry : task.block_replay().entries()) {
-        entries[{task.title(), entry.name()}] = &entry;
-      }
+      for (Entry& entry : EntriesOf(task)) entries[{task.title(), entry.name}] = std::move(entry);
     }
     return entries;
   };
@@ -139,19 +169,19 @@ v1::JobComparison CompareReports(const v1::Report& a, const v1::Report& b) {
   const Entries of_b = entries_of(b);
   // In report order, which the maps do not keep.
   for (const v1::TaskReport& task : a.tasks()) {
-    for (const v1::EntryReport& entry : task.block_replay().entries()) {
-      const auto other = of_b.find({task.title(), entry.name()});
+    for (const Entry& entry : EntriesOf(task)) {
+      const auto other = of_b.find({task.title(), entry.name});
       if (other == of_b.end()) {
-        comparison.add_only_a(absl::StrCat(task.title(), ": ", entry.name()));
+        comparison.add_only_a(absl::StrCat(task.title(), ": ", entry.name));
       } else {
-        CompareEntries(task.title(), entry, *other->second, &comparison);
+        CompareEntries(task.title(), entry, other->second, &comparison);
       }
     }
   }
   for (const v1::TaskReport& task : b.tasks()) {
-    for (const v1::EntryReport& entry : task.block_replay().entries()) {
-      if (of_a.count({task.title(), entry.name()}) == 0) {
-        comparison.add_only_b(absl::StrCat(task.title(), ": ", entry.name()));
+    for (const Entry& entry : EntriesOf(task)) {
+      if (of_a.count({task.title(), entry.name}) == 0) {
+        comparison.add_only_b(absl::StrCat(task.title(), ": ", entry.name));
       }
     }
   }

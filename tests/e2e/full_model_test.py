@@ -182,6 +182,11 @@ class FullModelTest(harness.Case):
 
         again = self.full_model(f"--report={self.path('again.json')}", layout=LONG_LAYOUT)
         self.assertEqual(again.status, 0, again)
+        compared = json.loads(
+            self.run_client("jobs", "compare", name, self.job_names()[0], "--format=json").out
+        )
+        self.assertEqual(len(compared["rows"]), 3 * TENSORS)
+        self.assertTrue(all(row["bytes_equal"] for row in compared["rows"]))
         reported = self.run_client("report", name, "--format=json")
         self.assertEqual(reported.status, 0)
         reports = [json.loads(reported.out), self.report("again.json")]

@@ -8,6 +8,8 @@ Registry MakeBuiltinRegistry() {
   RegisterProviderCpu(registry);
   RegisterCandidateCpu(registry);
 #ifdef PLUMBLINE_WITH_CUDA
+  RegisterGoldenCuda(registry);
+  RegisterProviderCuda(registry);
   RegisterCandidateCuda(registry);
 #endif
   return registry;

@@ -11,6 +11,8 @@ void RegisterProviderCpu(Registry& registry);   // "provider/default" and its va
 void RegisterCandidateCpu(Registry& registry);  // "candidate" and its fused operations
 
 // The same for CUDA. They are there where the build has CUDA, whether or not the machine has a GPU.
+void RegisterGoldenCuda(Registry& registry);
+void RegisterProviderCuda(Registry& registry);
 void RegisterCandidateCuda(Registry& registry);
 
 // The registry of everything that is built in.

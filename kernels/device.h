@@ -63,6 +63,10 @@ class Device {
   virtual absl::Status Convert(const ExecutionContext& context, const Tensor& from,
                                const Tensor& to) = 0;
 
+  // Returns when everything that was enqueued in a context of Context() is done, with what went
+  // wrong there.
+  virtual absl::Status Synchronize() { return absl::OkStatus(); }
+
   // A context for calls on this device, without workspace.
   virtual ExecutionContext Context() = 0;
 

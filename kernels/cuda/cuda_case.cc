@@ -2,11 +2,13 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/status.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/testing/bitwise.h"
 
 namespace plumbline {
 namespace {
@@ -62,6 +64,15 @@ class Results {
   std::vector<CudaTensor> tensors_;
   std::vector<std::unique_ptr<HostTensor>*> hosts_;
 };
+
+void ExpectTensorClose(const Tensor& expected, const Tensor& actual, double bound,
+                       const std::string& what) {
+  if (bound == 0) {
+    EXPECT_TRUE(BitwiseEqual(expected, actual)) << what;
+  } else {
+    EXPECT_LE(RelativeL2(expected, actual), bound) << what;
+  }
+}
 
 }  // namespace
 
@@ -156,6 +167,22 @@ absl::StatusOr<NodeResult> RunNodeOnCuda(const Operation& operation, Device& dev
   PLUMBLINE_RETURN_IF_ERROR(operation.Backward(context, backward));
   PLUMBLINE_RETURN_IF_ERROR(results.Download());
   return result;
+}
+
+void ExpectClose(const CapturedNode& node, const NodeResult& expected, const NodeResult& actual,
+                 const ResultBounds& bounds) {
+  ExpectTensorClose(expected.output->view(), actual.output->view(), bounds.output,
+                    node.name + ", output");
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (expected.grad_inputs[i] == nullptr) continue;
+    ExpectTensorClose(expected.grad_inputs[i]->view(), actual.grad_inputs[i]->view(),
+                      bounds.gradients, node.name + ", gradient of input " + std::to_string(i));
+  }
+  for (size_t i = 0; i < node.parameters.size(); ++i) {
+    ExpectTensorClose(expected.grad_parameters[i]->view(), actual.grad_parameters[i]->view(),
+                      bounds.parameters,
+                      node.name + ", gradient of parameter " + std::to_string(i));
+  }
 }
 
 }  // namespace plumbline

@@ -45,6 +45,17 @@ class CudaTensor {
 absl::StatusOr<NodeResult> RunNodeOnCuda(const Operation& operation, Device& device,
                                          const CapturedNode& node);
 
+// What a comparison of two results must give, as relative L2; a bound of 0 asks for the same bytes.
+struct ResultBounds {
+  double output = 0;
+  double gradients = 0;   // of inputs
+  double parameters = 0;  // their gradients
+};
+
+// Every tensor of `actual` against that of `expected`, as GoogleTest expectations.
+void ExpectClose(const CapturedNode& node, const NodeResult& expected, const NodeResult& actual,
+                 const ResultBounds& bounds);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_KERNELS_CUDA_CUDA_CASE_H_

@@ -158,6 +158,11 @@ class CudaDevice final : public Device {
     return ConvertOnCuda(static_cast<cudaStream_t>(context.stream), from, to);
   }
 
+  absl::Status Synchronize() override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    return CudaStatus(cudaStreamSynchronize(stream_), "device");
+  }
+
   ExecutionContext Context() override {
     // Operations launch on the thread's current device.
     Select().IgnoreError();

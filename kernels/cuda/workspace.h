@@ -8,7 +8,8 @@
 
 namespace plumbline::cuda {
 
-// Hands out the parts of a call's workspace one after another, each on a 64-byte boundary. Used
+// Hands out the parts of a call's workspace one after another, each on a 256-byte boundary, which
+// is what cuBLAS wants of its own scratch. Used
 // twice with the same requests: over nothing, to measure, and then over the workspace itself.
 class Workspace {
  public:
@@ -24,7 +25,7 @@ class Workspace {
   size_t bytes() const { return bytes_; }
 
  private:
-  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kAlignment = 256;
 
   uint8_t* base_ = nullptr;
   size_t bytes_ = 0;

@@ -1,11 +1,18 @@
 #include <cuda_runtime.h>
 
 #include "kernels/candidate/cuda/attention.h"
-#include "kernels/candidate/cuda/attention_tiles.cuh"
+#include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/cuda_status.h"
 
 namespace plumbline::candidate_cuda {
 namespace {
+
+using cuda::AttentionShape;
+using cuda::bf16;
+using cuda::Exp2;
+using cuda::HeadTile;
+using cuda::kChunk;
+using cuda::View;
 
 constexpr int kQueries = 128;  // of a block: 16 for each of 8 warps
 constexpr int kKeys = 64;      // of a tile, part of the promised order

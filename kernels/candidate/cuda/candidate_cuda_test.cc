@@ -25,24 +25,18 @@ const Operation& CudaOperation(OpKind op) {
   return *registry->Find("candidate", op, "", DeviceKind::kCuda).value()->operation;
 }
 
-// What a comparison with the CPU must give; a bound of 0 asks for the same bytes.
-struct Bounds {
-  double output = 0;
-  double gradients = 0;   // of inputs
-  double parameters = 0;  // their gradients
-};
-
 // A bfloat16 value that a last bit of a float32 sum moves over a tie differs by 2^-8 of itself; few
 // do, so that the relative error of a tensor stays far below one rounding of all of it, 1.7e-3.
 constexpr double kFewRoundings = 3e-4;
 
-Bounds BoundsOf(const CapturedNode& node) {
+ResultBounds BoundsOf(const CapturedNode& node) {
   switch (node.op) {
     case OpKind::kLinear:
     case OpKind::kAdalnProjection:
       // The matrix units add in an order of their own.
-      return node.output.dtype == DType::kBF16 ? Bounds{kFewRoundings, kFewRoundings, kFewRoundings}
-                                               : Bounds{};
+      return node.output.dtype == DType::kBF16
+                 ? ResultBounds{kFewRoundings, kFewRoundings, kFewRoundings}
+                 : ResultBounds{};
     case OpKind::kRmsNorm:
     case OpKind::kModulatedRmsNorm:
       // Statistics in PyTorch's order.
@@ -58,15 +52,6 @@ Bounds BoundsOf(const CapturedNode& node) {
   }
 }
 
-void ExpectClose(const Tensor& expected, const Tensor& actual, double bound,
-                 const std::string& what) {
-  if (bound == 0) {
-    EXPECT_TRUE(BitwiseEqual(expected, actual)) << what;
-  } else {
-    EXPECT_LE(RelativeL2(expected, actual), bound) << what;
-  }
-}
-
 void Compare(const CaseSizes& sizes) {
   const std::unique_ptr<Device> cpu = MakeCpuDevice(4, int64_t{16} << 30).value();
   Device& gpu = *CudaDeviceForTest();
@@ -75,18 +60,7 @@ void Compare(const CaseSizes& sizes) {
     const NodeResult expected = RunCapturedNode(CandidateOperation(node.op), *cpu, node).value();
     const absl::StatusOr<NodeResult> actual = RunNodeOnCuda(CudaOperation(node.op), gpu, node);
     ASSERT_TRUE(actual.ok()) << node.name << ": " << actual.status();
-    const Bounds bounds = BoundsOf(node);
-    ExpectClose(expected.output->view(), actual->output->view(), bounds.output,
-                node.name + ", output");
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (expected.grad_inputs[i] == nullptr) continue;
-      ExpectClose(expected.grad_inputs[i]->view(), actual->grad_inputs[i]->view(), bounds.gradients,
-                  node.name + ", gradient of input " + std::to_string(i));
-    }
-    for (size_t i = 0; i < node.parameters.size(); ++i) {
-      ExpectClose(expected.grad_parameters[i]->view(), actual->grad_parameters[i]->view(),
-                  bounds.parameters, node.name + ", gradient of parameter " + std::to_string(i));
-    }
+    ExpectClose(node, expected, *actual, BoundsOf(node));
   }
 }
 

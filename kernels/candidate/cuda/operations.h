@@ -1,7 +1,8 @@
 // The candidate's operations on a GPU: the plain path, right on every card of compute capability
 // 8.0 and newer. Deterministic and row-invariant: no atomics, no sum whose order depends on how
 // many rows, items or multiprocessors there are. Each file opens with its shapes, its rounding
-// points and the orders of summation that it promises.
+// points and the orders of summation that it promises. What only moves, casts or adds two values is
+// every family's (kernels/cuda/shared_operations.h).
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_OPERATIONS_H_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_OPERATIONS_H_
 
@@ -12,26 +13,22 @@
 
 namespace plumbline::candidate_cuda {
 
-std::shared_ptr<const Operation> MakeTimeProjection();    // time_projection.cu
-std::shared_ptr<const Operation> MakeTimeEmbedder();      // time_embedder.cu
-std::shared_ptr<const Operation> MakeLinear();            // linear.cu
-std::shared_ptr<const Operation> MakeAdalnProjection();   // adaln_projection.cu
+std::shared_ptr<const Operation> MakeTimeEmbedder();      // time_embedder.cc
+std::shared_ptr<const Operation> MakeLinear();            // linear.cc
+std::shared_ptr<const Operation> MakeAdalnProjection();   // adaln_projection.cc
 std::shared_ptr<const Operation> MakeRmsNorm();           // rms_norm.cu
 std::shared_ptr<const Operation> MakeModulatedRmsNorm();  // modulated_rms_norm.cu
 std::shared_ptr<const Operation> MakeRope();              // rope.cu
-std::shared_ptr<const Operation> MakeAttention();         // attention.cu
+std::shared_ptr<const Operation> MakeAttention();         // attention.cc
 std::shared_ptr<const Operation> MakeGatedResidual();     // gated_residual.cu
-std::shared_ptr<const Operation> MakeResidual();          // elementwise_sum.cu
-std::shared_ptr<const Operation> MakeGradSum();           // elementwise_sum.cu
 std::shared_ptr<const Operation> MakeSwiGlu();            // swiglu.cu
-std::shared_ptr<const Operation> MakeScatterRows();       // row_movement.cu
-std::shared_ptr<const Operation> MakeGatherRows();        // row_movement.cu
-std::shared_ptr<const Operation> MakeCast();              // row_movement.cu
+
+inline constexpr char kImplementation[] = "candidate";
 
 // The base of all of them.
 class CandidateOperation : public cuda::CudaOperation {
  protected:
-  explicit CandidateOperation(OpKind op) : CudaOperation("candidate", Precision::kMixed, op) {}
+  explicit CandidateOperation(OpKind op) : CudaOperation(kImplementation, Precision::kMixed, op) {}
 };
 
 }  // namespace plumbline::candidate_cuda

@@ -3,6 +3,7 @@
 
 #include "kernels/builtin.h"
 #include "kernels/candidate/cuda/operations.h"
+#include "kernels/cuda/shared_operations.h"
 #include "kernels/must_register.h"
 
 namespace plumbline {
@@ -10,7 +11,7 @@ namespace plumbline {
 void RegisterCandidateCuda(Registry& registry) {
   const auto add = [&registry](OpKind op, std::shared_ptr<const Operation> operation) {
     OperationRegistration registration;
-    registration.implementation = "candidate";
+    registration.implementation = candidate_cuda::kImplementation;
     registration.op = op;
     registration.device = DeviceKind::kCuda;
     registration.owner = "plumbline";
@@ -18,7 +19,7 @@ void RegisterCandidateCuda(Registry& registry) {
     registration.operation = std::move(operation);
     MustRegister(registry, std::move(registration));
   };
-  add(OpKind::kTimeProjection, candidate_cuda::MakeTimeProjection());
+  add(OpKind::kTimeProjection, cuda::MakeTimeProjection(candidate_cuda::kImplementation));
   add(OpKind::kTimeEmbedder, candidate_cuda::MakeTimeEmbedder());
   add(OpKind::kLinear, candidate_cuda::MakeLinear());
   add(OpKind::kAdalnProjection, candidate_cuda::MakeAdalnProjection());
@@ -27,12 +28,14 @@ void RegisterCandidateCuda(Registry& registry) {
   add(OpKind::kRope, candidate_cuda::MakeRope());
   add(OpKind::kAttention, candidate_cuda::MakeAttention());
   add(OpKind::kGatedResidual, candidate_cuda::MakeGatedResidual());
-  add(OpKind::kResidual, candidate_cuda::MakeResidual());
+  add(OpKind::kResidual, cuda::MakeResidual(candidate_cuda::kImplementation, Precision::kMixed));
   add(OpKind::kSwiGlu, candidate_cuda::MakeSwiGlu());
-  add(OpKind::kScatterRows, candidate_cuda::MakeScatterRows());
-  add(OpKind::kGatherRows, candidate_cuda::MakeGatherRows());
-  add(OpKind::kCast, candidate_cuda::MakeCast());
-  add(OpKind::kGradSum, candidate_cuda::MakeGradSum());
+  add(OpKind::kScatterRows,
+      cuda::MakeScatterRows(candidate_cuda::kImplementation, Precision::kMixed));
+  add(OpKind::kGatherRows,
+      cuda::MakeGatherRows(candidate_cuda::kImplementation, Precision::kMixed));
+  add(OpKind::kCast, cuda::MakeCast(candidate_cuda::kImplementation, Precision::kMixed));
+  add(OpKind::kGradSum, cuda::MakeGradSum(candidate_cuda::kImplementation, Precision::kMixed));
 }
 
 }  // namespace plumbline

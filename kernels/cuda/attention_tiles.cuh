@@ -1,6 +1,6 @@
-// What attention's kernels share: rows of one head as tiles in shared memory.
-#ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_ATTENTION_TILES_CUH_
-#define PLUMBLINE_KERNELS_CANDIDATE_CUDA_ATTENTION_TILES_CUH_
+// What the fused attention kernels share: rows of one head as tiles in shared memory.
+#ifndef PLUMBLINE_KERNELS_CUDA_ATTENTION_TILES_CUH_
+#define PLUMBLINE_KERNELS_CUDA_ATTENTION_TILES_CUH_
 
 #include <cmath>
 #include <cstdint>
@@ -10,10 +10,7 @@
 #include "kernels/cuda/rounding.cuh"
 #include "kernels/ops.h"
 
-namespace plumbline::candidate_cuda {
-
-using cuda::bf16;
-using cuda::View;
+namespace plumbline::cuda {
 
 inline constexpr int kChunk = 8;  // values of 16 bytes
 inline constexpr float kLog2E = 1.44269504088896340736f;
@@ -67,14 +64,14 @@ struct HeadTile {
       char* const to = tile + Offset(row, number % kRowChunks);
       if constexpr (kAligned) {
         const bool inside = row_inside && channel < width;
-        cuda::CopyAsync(cuda::SharedAddress(to), inside ? from : head, inside);
+        CopyAsync(SharedAddress(to), inside ? from : head, inside);
       } else {
-        cuda::Run<bf16, kChunk> values;
+        Run<bf16, kChunk> values;
 #pragma unroll
         for (int j = 0; j < kChunk; ++j) {
-          values.values[j] = row_inside && channel + j < width ? from[j] : cuda::RoundToBf16(0.0f);
+          values.values[j] = row_inside && channel + j < width ? from[j] : RoundToBf16(0.0f);
         }
-        *reinterpret_cast<cuda::Run<bf16, kChunk>*>(to) = values;
+        *reinterpret_cast<Run<bf16, kChunk>*>(to) = values;
       }
     }
   }
@@ -82,15 +79,15 @@ struct HeadTile {
   // As the left operand: rows [row, row + 16), channels [channel, channel + 16).
   __device__ static void LoadLeft(uint32_t tile, int row, int channel, uint32_t (&fragment)[4]) {
     const int lane = threadIdx.x % 32;
-    cuda::LoadMatrices(tile + Offset(row + lane % 16, channel / kChunk + lane / 16), fragment);
+    LoadMatrices(tile + Offset(row + lane % 16, channel / kChunk + lane / 16), fragment);
   }
 
   // As the right operand of a sum over channels: rows [row, row + 8) (the first two) and the
   // next 8.
   __device__ static void LoadRight(uint32_t tile, int row, int channel, uint32_t (&fragments)[4]) {
     const int lane = threadIdx.x % 32;
-    cuda::LoadMatrices(
-        tile + Offset(row + lane / 16 * 8 + lane % 8, channel / kChunk + lane / 8 % 2), fragments);
+    LoadMatrices(tile + Offset(row + lane / 16 * 8 + lane % 8, channel / kChunk + lane / 8 % 2),
+                 fragments);
   }
 
   // As the right operand of a sum over rows [row, row + 16): channels [channel, channel + 8) (the
@@ -98,11 +95,10 @@ struct HeadTile {
   __device__ static void LoadRightOverRows(uint32_t tile, int row, int channel,
                                            uint32_t (&fragments)[4]) {
     const int lane = threadIdx.x % 32;
-    cuda::LoadMatricesTransposed(tile + Offset(row + lane % 16, channel / kChunk + lane / 16),
-                                 fragments);
+    LoadMatricesTransposed(tile + Offset(row + lane % 16, channel / kChunk + lane / 16), fragments);
   }
 };
 
-}  // namespace plumbline::candidate_cuda
+}  // namespace plumbline::cuda
 
-#endif  // PLUMBLINE_KERNELS_CANDIDATE_CUDA_ATTENTION_TILES_CUH_
+#endif  // PLUMBLINE_KERNELS_CUDA_ATTENTION_TILES_CUH_

@@ -275,6 +275,14 @@ std::string TimingLines(const v1::BlockReplayReport& report, const Style& style)
   return out;
 }
 
+// What the candidate was compared with: a captured provider has the name that its flag gave it.
+std::string ProviderName(const v1::BlockReplayReport& report) {
+  for (const v1::EntryReport& entry : report.entries()) {
+    if (!entry.chained().reference().empty()) return entry.chained().reference();
+  }
+  return "provider/default";
+}
+
 std::string Header(const v1::TaskReport& task, const Style& style) {
   const v1::BlockReplayReport& report = task.block_replay();
   std::vector<std::string> facts;
@@ -282,10 +290,11 @@ std::string Header(const v1::TaskReport& task, const Style& style) {
   facts.push_back(absl::StrCat(CountText(report.rows()), " rows"));
   facts.push_back(absl::StrCat("block ", report.block()));
   facts.push_back(report.backward() ? "forward and backward" : "forward");
-  const std::string legend = absl::StrCat(
-      task.composition().empty() ? "candidate" : task.composition(),
-      " against provider/default: chained and isolated, relative L2, = where all bytes are equal; "
-      "against golden: error, the provider's own error, and their ratio");
+  const std::string legend =
+      absl::StrCat(task.composition().empty() ? "candidate" : task.composition(), " against ",
+                   ProviderName(report),
+                   ": chained and isolated, relative L2, = where all bytes are equal; "
+                   "against golden: error, the provider's own error, and their ratio");
   return absl::StrCat(
       style.Paint(Ink::kStrong, absl::StrCat("Layout ", LayoutText(report.layout()))), "  ",
       style.Dot(), "  ", JoinFacts(facts, style), "\n",

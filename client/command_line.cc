@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "client/generation_flags.h"
 #include "common/version.h"
 
 namespace plumbline::client {
@@ -20,13 +21,16 @@ constexpr char kFooter[] =
     "  plumbline submit block-replay --checkpoint=synthetic:tiny --layouts=tiny --backward --wait\n"
     "  plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     (must fail)\n"
     "  plumbline submit full-model --checkpoint=synthetic:tiny --layout=tiny --wait\n"
+    "  plumbline submit generation --checkpoint=H3 --contract=contract.json \\\n"
+    "      --conditioning=prompt.safetensors --gate=JOB\n"
     "  plumbline jobs list\n"
     "  plumbline report JOB --format=json\n"
     "  plumbline compare A.safetensors B.safetensors\n"
     "\n"
     "Without --server and PLUMBLINE_SERVER the command runs server and worker in its own process,\n"
     "with what they keep in PLUMBLINE_STATE_DIR, else XDG_STATE_HOME/plumbline, else\n"
-    "~/.local/state/plumbline.\n"
+    "~/.local/state/plumbline, on the first GPU that there is or the device that PLUMBLINE_DEVICE\n"
+    "names (cpu, cuda:N).\n"
     "\n"
     "Exit status: 0 gate passed, 1 gate failed, 2 bad request, 3 the service failed.";
 
@@ -45,6 +49,7 @@ class Parser {
     AddJobs();
     AddReport();
     AddWorkers();
+    AddRuns();
     AddFaults();
     AddRule();
     AddVerdict();
@@ -115,9 +120,12 @@ class Parser {
   }
 
   void AddSubmit() {
-    CLI::App* group = AddGroup("submit", "Make a job: block-replay, full-model, sweep");
+    CLI::App* group =
+        AddGroup("submit", "Make a job: block-replay, full-model, generation, diagnostic, sweep");
     AddBlockReplay(group);
     AddFullModel(group);
+    AddGeneration(group);
+    AddDiagnostic(group);
     AddSweep(group);
   }
 
@@ -234,6 +242,63 @@ class Parser {
                      "each-node: also one hybrid per node in both directions")
         ->check(CLI::IsMember({"each-node"}));
     AddWait(command, &flags->job);
+  }
+
+  void AddGeneration(CLI::App* group) {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<SubmitGeneration>(
+        group, "generation", "Generate videos, one run a seed, resumable after every step",
+        &command);
+    AddCheckpoint(command, &flags->checkpoint);
+    AddGenerationFlags(command, flags);
+    AddComposition(command, &flags->composition);
+    AddInject(command, &flags->inject);
+    AddWait(command, &flags->job);
+  }
+
+  void AddDiagnostic(CLI::App* group) {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<SubmitDiagnostic>(
+        group, "diagnostic", "Replay one saved step of a run under any composition", &command);
+    command->add_option("--run", flags->run, "Name of the run: see `plumbline runs list`")
+        ->required();
+    command->add_option("--step", flags->step, "From 0; default 0");
+    AddComposition(command, &flags->composition);
+    AddWait(command, &flags->job);
+  }
+
+  void AddRuns() {
+    CLI::App* group = AddGroup("runs", "Look at the saved steps of generations");
+    CLI::App* command = nullptr;
+    auto* list = AddCommand<ListRuns>(group, "list", "List runs, last used first", &command);
+    command->add_option("--job", list->job, "Only runs that this job needs or made");
+    command->add_option("--limit", list->limit, "Runs at most; default 50")
+        ->check(CLI::PositiveNumber);
+    const auto add_run = [&command](std::string* run) {
+      command->add_option("RUN", *run, "Name of the run, or its first 8 characters or more")
+          ->required();
+    };
+    auto* show = AddCommand<ShowRun>(group, "show", "One run with its steps", &command);
+    add_run(&show->run);
+    AddFormat(command, &show->format);
+    auto* verify = AddCommand<VerifyRun>(
+        group, "verify", "Read every saved byte and check its digest; exit status 1 if one fails",
+        &command);
+    add_run(&verify->run);
+    auto* compare = AddCommand<CompareRuns>(
+        group, "compare", "Two runs' steps, byte for byte; exit status 1 if they differ", &command);
+    command->add_option("A", compare->a, "Name of a run")->required();
+    command->add_option("B", compare->b, "Name of the run to compare with")->required();
+    auto* adopt = AddCommand<AdoptRun>(
+        group, "adopt", "Carry a run on that was recorded under another identity", &command);
+    add_run(&adopt->run);
+    command->add_option("--from", adopt->from, "Run identity that the steps are recorded under")
+        ->required();
+    auto* remove =
+        AddCommand<DeleteRuns>(group, "delete", "Delete runs with their steps", &command);
+    command->add_option("RUN", remove->runs, "Names of runs")->required();
+    AddCommand<BackupRuns>(group, "backup", "Make a consistent copy of the server's store",
+                           &command);
   }
 
   void AddRule() {

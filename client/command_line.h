@@ -72,6 +72,30 @@ struct SubmitSweep {
   JobFlags job;
 };
 
+struct SubmitGeneration {
+  std::string checkpoint;
+  std::string contract;      // JSON file.
+  std::string conditioning;  // A file, or worker:PATH.
+  std::string seeds;         // Of the contract's: "42,43". Empty: all.
+  std::string composition;
+  std::string noise;  // As `conditioning`.
+  std::string gate;   // Name of a full-model job.
+  bool preflight = false;
+  std::string against;  // Name of a generation job.
+  bool verify_last_step = false;
+  bool latents_only = false;
+  std::string inject;
+  std::string save_tensors;  // File to write.
+  JobFlags job;
+};
+
+struct SubmitDiagnostic {
+  std::string run;  // ID of a run, or its first characters.
+  int32_t step = 0;
+  std::string composition;
+  JobFlags job;
+};
+
 struct ShowRule {
   std::string rule;  // File, or worker:PATH; so below.
   JobFlags job;
@@ -141,14 +165,39 @@ struct DrainWorker {
   std::string worker;
   std::string reason;
 };
+struct ListRuns {
+  std::string job;  // Only those that this job needs or made; empty: all.
+  int limit = 50;
+};
+struct ShowRun {
+  std::string run;  // As SubmitDiagnostic's; so below.
+  std::string format;
+};
+struct VerifyRun {
+  std::string run;
+};
+struct CompareRuns {
+  std::string a;
+  std::string b;
+};
+struct AdoptRun {
+  std::string run;
+  std::string from;
+};
+struct DeleteRuns {
+  std::vector<std::string> runs;
+};
+struct BackupRuns {};
 struct ListFaults {
   std::string job_kind;  // Empty: all kinds.
 };
 
-using Command = std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, ShowRule, SealRule,
-                             CompareRules, RecomputeVerdict, CompareFiles, BuildLayout, ListJobs,
-                             GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
-                             ShowReport, ListWorkers, DrainWorker, ListFaults>;
+using Command =
+    std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
+                 SubmitDiagnostic, ShowRule, SealRule, CompareRules, RecomputeVerdict, CompareFiles,
+                 BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
+                 ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun, VerifyRun, CompareRuns,
+                 AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

@@ -5,7 +5,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/job_request.h"
+#include "common/files.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -91,6 +93,59 @@ TEST(CommandLineTest, ARuleIsGivenOrFrozen) {
   EXPECT_THAT(
       ParseError({"submit", "full-model", "--checkpoint=H3", "--freeze-rule=a", "--rule=b"}),
       HasSubstr("--freeze-rule excludes --rule"));
+}
+
+std::string WriteContract(const std::string& text) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/contract.json");
+  EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  return path;
+}
+
+TEST(CommandLineTest, AGenerationIsItsContractAndItsFiles) {
+  const std::string contract =
+      absl::StrCat("--contract=",
+                   WriteContract(R"({"seeds": [42, "43"], "num_frames": 5, "rng": "torch-cpu"})"));
+  const auto command = ParseAs<SubmitGeneration>(
+      {"submit", "generation", "--checkpoint=H3", contract.c_str(), "--conditioning=c.safetensors",
+       "--noise=worker:n.safetensors", "--seeds=43", "--gate=7", "--against=jobs/8",
+       "--verify-last-step", "--save-tensors=t.safetensors"});
+  const auto request = GenerationRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const v1::GenerationSpec& generation = request->spec.generation();
+  EXPECT_THAT(generation.contract().seeds(), ElementsAre(42, 43));
+  EXPECT_EQ(generation.contract().rng(), "torch-cpu");
+  EXPECT_THAT(generation.seeds(), ElementsAre(43));
+  EXPECT_TRUE(generation.has_conditioning());
+  EXPECT_TRUE(generation.has_noise());
+  EXPECT_EQ(generation.gate(), "jobs/7");
+  EXPECT_EQ(generation.against(), "jobs/8");
+  EXPECT_TRUE(generation.verify_last_step());
+  EXPECT_TRUE(request->spec.save_tensors());
+  EXPECT_TRUE(request->wait);
+  EXPECT_THAT(ParseError({"submit", "generation", "--checkpoint=H3", "--contract=a",
+                          "--conditioning=b", "--gate=1", "--preflight"}),
+              HasSubstr("excludes"));
+}
+
+TEST(CommandLineTest, AContractThatIsNoneIsRefusedByItsFlag) {
+  for (const char* text : {R"({"sedes": [42]})", "[1]", "{", R"({"num_frames": "many"})"}) {
+    SubmitGeneration command;
+    command.contract = WriteContract(text);
+    const auto request = GenerationRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
+    EXPECT_THAT(request.status().message(), HasSubstr("--contract:")) << text;
+  }
+  SubmitGeneration command;
+  command.contract = "nowhere.json";
+  EXPECT_THAT(GenerationRequest(command, PathStyle::kAsWritten, &NameAsArtifact).status().message(),
+              HasSubstr("nowhere.json"));
+}
+
+TEST(CommandLineTest, RunsAreLookedAt) {
+  EXPECT_EQ(ParseAs<ShowRun>({"runs", "show", "a1b2c3d4"}).run, "a1b2c3d4");
+  EXPECT_EQ(ParseAs<AdoptRun>({"runs", "adopt", "a", "--from=b"}).from, "b");
+  EXPECT_THAT(ParseAs<DeleteRuns>({"runs", "delete", "a", "b"}).runs, ElementsAre("a", "b"));
+  EXPECT_EQ(ParseAs<SubmitDiagnostic>({"submit", "diagnostic", "--run=a", "--step=3"}).step, 3);
+  EXPECT_THAT(ParseError({"runs", "compare", "a"}), HasSubstr("B"));
 }
 
 TEST(CommandLineTest, SeedsAreNumbersAndRanges) {

@@ -18,6 +18,7 @@
 #include "client/job_text.h"
 #include "client/measure_text.h"
 #include "client/report_text.h"
+#include "client/run_commands.h"
 #include "client/session.h"
 #include "client/transfer.h"
 #include "client/watch.h"
@@ -133,6 +134,21 @@ class CommandRunner {
   Result Do(const SubmitSweep& command) {
     return Submit(/*has_uploads=*/false,
                   [&](const InputResolver&) { return SweepRequest(command, path_style()); });
+  }
+
+  Result Do(const SubmitGeneration& command) {
+    // Without its conditioning there is nothing to ask about.
+    return Submit(/*has_uploads=*/false, [&](const InputResolver& resolve) {
+      return GenerationRequest(command, path_style(), resolve);
+    });
+  }
+
+  Result Do(const SubmitDiagnostic& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(command.run, session_.get()));
+    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, DiagnosticRequest(command, run));
+    flags_ = request.flags;
+    return Runner().Run(request);
   }
 
   // These have nothing but files.
@@ -326,6 +342,20 @@ class CommandRunner {
     out_.Print(absl::StrCat(worker.name(), " takes no more tasks\n"));
     return kExitPassed;
   }
+
+  template <typename RunsCommand>
+  Result DoWithRuns(const RunsCommand& command,
+                    Result (*run)(const RunsCommand&, Session*, const Output&)) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
+    return run(command, session_.get(), out_);
+  }
+  Result Do(const ListRuns& command) { return DoWithRuns(command, &DoListRuns); }
+  Result Do(const ShowRun& command) { return DoWithRuns(command, &DoShowRun); }
+  Result Do(const VerifyRun& command) { return DoWithRuns(command, &DoVerifyRun); }
+  Result Do(const CompareRuns& command) { return DoWithRuns(command, &DoCompareRuns); }
+  Result Do(const AdoptRun& command) { return DoWithRuns(command, &DoAdoptRun); }
+  Result Do(const DeleteRuns& command) { return DoWithRuns(command, &DoDeleteRuns); }
+  Result Do(const BackupRuns& command) { return DoWithRuns(command, &DoBackupRuns); }
 
   Result Do(const ListFaults& command) {
     std::string lines;

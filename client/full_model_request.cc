@@ -15,25 +15,6 @@
 namespace plumbline::client {
 namespace {
 
-// As many as one --seeds may name; how many a job may have is for the service to say.
-constexpr uint64_t kMaxSeeds = 1 << 20;
-
-// "0..9" or "4" into the seeds that it names.
-absl::Status AddSeeds(absl::string_view part, v1::SweepSpec* sweep) {
-  const auto refuse = [&] {
-    return FieldError("--seeds", absl::StrCat(Quoted(part), " names no seeds"),
-                      "whole numbers and ranges FIRST..LAST, e.g. 0..9 or 1,4,7..9");
-  };
-  const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits("..", 1));
-  uint64_t first = 0, last = 0;
-  if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
-      last < first || last - first >= kMaxSeeds) {
-    return refuse();
-  }
-  for (uint64_t offset = 0; offset <= last - first; ++offset) sweep->add_seeds(first + offset);
-  return absl::OkStatus();
-}
-
 // A job on rule files: waited for, since its report is what was asked for.
 absl::StatusOr<JobRequest> Waited(JobRequest request, const JobFlags& flags) {
   PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags, &request));
@@ -124,12 +105,8 @@ absl::StatusOr<JobRequest> SweepRequest(const SubmitSweep& flags, PathStyle path
   request.flags.Add("sweep.block", "--block", "");
   PLUMBLINE_RETURN_IF_ERROR(FillLayouts(flags.layouts, flags.layout, "sweep.layouts",
                                         sweep.mutable_layouts(), &request.flags));
-  if (!flags.seeds.empty()) {
-    for (absl::string_view part : absl::StrSplit(flags.seeds, ',')) {
-      PLUMBLINE_RETURN_IF_ERROR(AddSeeds(part, &sweep));
-    }
-  }
-  request.flags.Add("sweep.seeds", "--seeds", flags.seeds);
+  PLUMBLINE_RETURN_IF_ERROR(
+      FillSeeds(flags.seeds, "sweep.seeds", sweep.mutable_seeds(), &request.flags));
   sweep.set_swap_each_node(!flags.swap.empty());
   PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags.job, &request));
   request.wait = flags.job.wait || !flags.job.report.empty();

@@ -42,6 +42,11 @@ absl::StatusOr<JobRequest> BlockReplayRequest(const SubmitBlockReplay& flags, Pa
 absl::StatusOr<JobRequest> FullModelRequest(const SubmitFullModel& flags, PathStyle paths,
                                             const InputResolver& resolve);
 absl::StatusOr<JobRequest> SweepRequest(const SubmitSweep& flags, PathStyle paths);
+// Reads the contract, a file of the client's.
+absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, PathStyle paths,
+                                             const InputResolver& resolve);
+// `run` is the run's whole name.
+absl::StatusOr<JobRequest> DiagnosticRequest(const SubmitDiagnostic& flags, const std::string& run);
 absl::StatusOr<JobRequest> ShowRuleRequest(const ShowRule& flags, const InputResolver& resolve);
 absl::StatusOr<JobRequest> SealRuleRequest(const SealRule& flags, const InputResolver& resolve);
 absl::StatusOr<JobRequest> CompareRulesRequest(const CompareRules& flags,

@@ -121,7 +121,7 @@ absl::Status ErrorOf(const v1::Job& job) {
 
 std::string PathForTask(const std::string& path, const std::string& title) {
   absl::string_view name = title;
-  absl::ConsumePrefix(&name, "layout ");
+  if (!absl::ConsumePrefix(&name, "layout ")) absl::ConsumePrefix(&name, "seed ");
   std::string word(name);
   for (char& c : word) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '+') c = '_';

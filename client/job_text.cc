@@ -111,6 +111,24 @@ std::string EventBody(const v1::JobEvent& event) {
       }
       return text;
     }
+    case v1::JobEvent::kStep: {
+      const v1::StepEvent& step = event.step();
+      const std::string origin =
+          v1::StepOrigin_Name(step.origin()).substr(sizeof("STEP_ORIGIN_") - 1);
+      return absl::StrCat("seed ", step.seed(), " step ", step.step(), " of ", step.total(), " ",
+                          absl::AsciiStrToLower(origin), " in ",
+                          MillisecondsText(step.seconds() * 1e3));
+    }
+    case v1::JobEvent::kLatentDrift:
+      return absl::StrCat("seed ", event.latent_drift().seed(), " after step ",
+                          event.latent_drift().step(), ": drift of video ",
+                          MeasureText(event.latent_drift().video()), ", audio ",
+                          MeasureText(event.latent_drift().audio()));
+    case v1::JobEvent::kSensitivity:
+      return absl::StrCat("changing ", event.sensitivity().input(), " changes video by ",
+                          MeasureText(event.sensitivity().video_change()), ", audio by ",
+                          MeasureText(event.sensitivity().audio_change()),
+                          event.sensitivity().passed() ? "" : ": FAILED");
     case v1::JobEvent::kLog:
       return event.log().message();
     default:

@@ -16,6 +16,9 @@ absl::StatusOr<std::unique_ptr<Connector>> Embedded(bool needs_worker) {
   EmbeddedOptions options;
   PLUMBLINE_ASSIGN_OR_RETURN(options.state_path, StatePathFromEnvironment());
   options.needs_worker = needs_worker;
+  if (const char* device = std::getenv("PLUMBLINE_DEVICE"); device != nullptr && *device != 0) {
+    options.device = device;
+  }
   return NewEmbeddedConnector(options);
 }
 

@@ -123,4 +123,9 @@ std::string JobName(absl::string_view written) { return WithCollection(written, 
 
 std::string WorkerName(absl::string_view written) { return WithCollection(written, "workers/"); }
 
+std::string WorkerId(absl::string_view worker) {
+  absl::ConsumePrefix(&worker, "workers/");
+  return worker.empty() ? "-" : std::string(worker);
+}
+
 }  // namespace plumbline::client

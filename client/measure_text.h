@@ -39,6 +39,8 @@ std::string OutcomeText(v1::Outcome outcome);
 // The last part of a resource's name; "jobs/" before it is what commands take either way.
 std::string JobName(absl::string_view written);
 std::string WorkerName(absl::string_view written);
+// "a1b2" for "workers/a1b2"; "-" for none, as in evidence.
+std::string WorkerId(absl::string_view worker);
 
 }  // namespace plumbline::client
 

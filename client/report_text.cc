@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "client/block_replay_text.h"
 #include "client/full_model_text.h"
+#include "client/generation_text.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
 #include "client/rule_text.h"
@@ -22,6 +23,10 @@ std::string KindTitle(v1::JobKind kind) {
       return "Block replay";
     case v1::JOB_KIND_FULL_MODEL:
       return "Full model";
+    case v1::JOB_KIND_GENERATION:
+      return "Generation";
+    case v1::JOB_KIND_DIAGNOSTIC:
+      return "First-step diagnostic";
     case v1::JOB_KIND_SWEEP:
       return "Sweep";
     case v1::JOB_KIND_RULE:
@@ -74,6 +79,10 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return PackedLayoutText(task.layout(), style);
     case v1::TaskReport::kFullModel:
       return FullModelText(task, style);
+    case v1::TaskReport::kGeneration:
+      return GenerationText(task, style);
+    case v1::TaskReport::kDiagnostic:
+      return DiagnosticText(task, style);
     case v1::TaskReport::kSweep:
       return SweepText(task, style);
     case v1::TaskReport::kRecomputedVerdict:

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/layout_text.h"
 #include "common/status.h"
@@ -16,6 +18,9 @@ namespace {
 
 constexpr absl::string_view kSynthetic = "synthetic:";
 constexpr absl::string_view kWorker = "worker:";
+
+// As many as one --seeds may name; how many a job may have is for the service to say.
+constexpr uint64_t kMaxSeeds = 1 << 20;
 
 // Links followed where the path is there; what is not there is the worker's to refuse.
 std::string AbsolutePath(absl::string_view path) {
@@ -127,6 +132,23 @@ absl::Status FillCaptures(const CaptureFlags& flags, absl::string_view field,
     PLUMBLINE_RETURN_IF_ERROR(FillInput("--provider", absl::StrCat(field, ".providers"),
                                         pair.second, resolve,
                                         &(*captures->mutable_providers())[pair.first], names));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillSeeds(const std::string& written, absl::string_view field,
+                       google::protobuf::RepeatedField<uint64_t>* to, FlagNames* names) {
+  names->Add(field, "--seeds", written);
+  for (absl::string_view part : absl::StrSplit(written, ',')) {
+    if (written.empty()) break;
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits("..", 1));
+    uint64_t first = 0, last = 0;
+    if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
+        last < first || last - first >= kMaxSeeds) {
+      return FieldError("--seeds", absl::StrCat(Quoted(part), " names no seeds"),
+                        "whole numbers and ranges FIRST..LAST, e.g. 0..9 or 1,4,7..9");
+    }
+    for (uint64_t offset = 0; offset <= last - first; ++offset) to->Add(first + offset);
   }
   return absl::OkStatus();
 }

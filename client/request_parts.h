@@ -31,6 +31,10 @@ bool IsUpload(absl::string_view written);
 absl::Status FillCaptures(const CaptureFlags& flags, absl::string_view field,
                           const InputResolver& resolve, v1::CaptureSet* captures, FlagNames* names);
 
+// --seeds: "0..9", "1,4,7..9". `field` is the list's.
+absl::Status FillSeeds(const std::string& written, absl::string_view field,
+                       google::protobuf::RepeatedField<uint64_t>* to, FlagNames* names);
+
 // --layouts, then --layout. `field` is the list's.
 absl::Status FillLayouts(const std::vector<std::string>& layouts,
                          const std::vector<std::string>& layout, absl::string_view field,

@@ -81,6 +81,7 @@ absl::Status Session::ConnectWithin(absl::Duration patience) {
         jobs_ = v1::JobService::NewStub(*channel);
         artifacts_ = v1::ArtifactService::NewStub(*channel);
         admin_ = v1::AdminService::NewStub(*channel);
+        store_ = v1::StoreService::NewStub(*channel);
         return absl::OkStatus();
       }
     } while (clock_->Now() < channel_deadline);

@@ -84,6 +84,7 @@ class Session {
     return *artifacts_;
   }
   v1::AdminService::StubInterface& StubOf(v1::AdminService::StubInterface*) { return *admin_; }
+  v1::StoreService::StubInterface& StubOf(v1::StoreService::StubInterface*) { return *store_; }
 
   const std::unique_ptr<Connector> connector_;
   Clock* const clock_;
@@ -94,6 +95,7 @@ class Session {
   std::unique_ptr<v1::JobService::StubInterface> jobs_;
   std::unique_ptr<v1::ArtifactService::StubInterface> artifacts_;
   std::unique_ptr<v1::AdminService::StubInterface> admin_;
+  std::unique_ptr<v1::StoreService::StubInterface> store_;
 };
 
 }  // namespace plumbline::client

@@ -206,7 +206,8 @@ absl::Status DownloadArtifact(Session* session, const v1::Artifact& artifact,
     if (!written.ok()) context->TryCancel();
     const grpc::Status status = stream->Finish();
     if (written.ok() && status.ok()) written = receiver.Finish(artifact);
-    return status;
+    // What cannot be written here is no lost connection, although it ended the call.
+    return written.ok() ? status : grpc::Status::OK;
   });
   if (!written.ok()) return written;
   return received;

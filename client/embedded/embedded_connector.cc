@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <optional>
 #include <utility>
 
 #include "client/embedded/embedded_service.h"
@@ -16,14 +17,14 @@ namespace {
 
 class EmbeddedConnector : public Connector {
  public:
-  EmbeddedConnector(std::unique_ptr<StateFolder> folder, bool needs_worker)
-      : folder_(std::move(folder)), needs_worker_(needs_worker) {}
+  EmbeddedConnector(std::unique_ptr<StateFolder> folder, EmbeddedOptions options)
+      : folder_(std::move(folder)), options_(std::move(options)) {}
 
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect() override {
     if (service_ == nullptr) {
       PLUMBLINE_ASSIGN_OR_RETURN(const bool is_mine, folder_->TryLock());
       if (is_mine) {
-        PLUMBLINE_ASSIGN_OR_RETURN(service_, EmbeddedService::Start(*folder_, needs_worker_));
+        PLUMBLINE_ASSIGN_OR_RETURN(service_, EmbeddedService::Start(*folder_, WorkerDevice()));
       }
     }
     grpc::ChannelArguments arguments;
@@ -39,8 +40,14 @@ class EmbeddedConnector : public Connector {
   std::string Description() const override { return "the coordinator of another command"; }
 
  private:
+  // Of the worker; none where no worker is needed.
+  std::optional<std::string> WorkerDevice() const {
+    if (!options_.needs_worker) return std::nullopt;
+    return options_.device;
+  }
+
   const std::unique_ptr<StateFolder> folder_;
-  const bool needs_worker_;
+  const EmbeddedOptions options_;
   std::unique_ptr<EmbeddedService> service_;  // Ends before the folder's lock is given back.
 };
 
@@ -49,7 +56,7 @@ class EmbeddedConnector : public Connector {
 absl::StatusOr<std::unique_ptr<Connector>> NewEmbeddedConnector(const EmbeddedOptions& options) {
   PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateFolder> folder,
                              StateFolder::Open(options.state_path));
-  return std::make_unique<EmbeddedConnector>(std::move(folder), options.needs_worker);
+  return std::make_unique<EmbeddedConnector>(std::move(folder), options);
 }
 
 }  // namespace plumbline::client

@@ -10,8 +10,9 @@
 namespace plumbline::client {
 
 struct EmbeddedOptions {
-  std::string state_path;     // As StatePathFromEnvironment says.
-  bool needs_worker = false;  // Should this process become the coordinator, it also works.
+  std::string state_path;       // As StatePathFromEnvironment says.
+  bool needs_worker = false;    // Should this process become the coordinator, it also works.
+  std::string device = "auto";  // What it then works on, as DeviceOptions says.
 };
 
 // Finds the coordinator of the state folder, or becomes it: the process that holds the folder's

@@ -60,16 +60,17 @@ class LogFile {
 // Members end from the last to the first.
 class EmbeddedService::Impl {
  public:
-  absl::Status Start(const StateFolder& folder, bool with_worker) {
+  absl::Status Start(const StateFolder& folder, const std::optional<std::string>& device) {
     PLUMBLINE_ASSIGN_OR_RETURN(log_, LogFile::Open(folder.log_path()));
     server::CoordinatorOptions coordinator;
     coordinator.listen = {folder.socket_address()};
     coordinator.http = "";
     coordinator.data_dir = folder.server_folder();
     PLUMBLINE_ASSIGN_OR_RETURN(coordinator_, server::Coordinator::Start(std::move(coordinator)));
-    if (!with_worker) return absl::OkStatus();
+    if (!device.has_value()) return absl::OkStatus();
     worker::WorkerOptions worker;
     worker.server = folder.socket_address();
+    worker.device.device = *device;
     worker.state_directory = folder.worker_folder();
     // Its requests come from this user alone, who may open with it what he may open without it.
     worker.checkpoint_roots = {"/"};
@@ -100,10 +101,10 @@ EmbeddedService::EmbeddedService(std::unique_ptr<Impl> impl) : impl_(std::move(i
 
 EmbeddedService::~EmbeddedService() = default;
 
-absl::StatusOr<std::unique_ptr<EmbeddedService>> EmbeddedService::Start(const StateFolder& folder,
-                                                                        bool with_worker) {
+absl::StatusOr<std::unique_ptr<EmbeddedService>> EmbeddedService::Start(
+    const StateFolder& folder, const std::optional<std::string>& device) {
   auto impl = std::make_unique<Impl>();
-  PLUMBLINE_RETURN_IF_ERROR(impl->Start(folder, with_worker));
+  PLUMBLINE_RETURN_IF_ERROR(impl->Start(folder, device));
   return std::unique_ptr<EmbeddedService>(new EmbeddedService(std::move(impl)));
 }
 

@@ -53,8 +53,12 @@ absl::StatusOr<v1::PutStepResponse> FakeCoordinator::PutStep(
   if (!fault.status.ok() && !fault.stored) return fault.status;
 
   const std::string run = absl::StrCat("runs/", header.identity().sha256());
-  StoredStep& step = runs_[run][header.record().index()];
   v1::PutStepResponse response;
+  if (!header.has_record()) {
+    runs_[run];  // The run alone.
+    return response;
+  }
+  StoredStep& step = runs_[run][header.record().index()];
   std::string bytes;
   for (const absl::string_view tensor : tensors) absl::StrAppend(&bytes, tensor);
   if (!step.record.input_digest().empty() && !step.record.quarantined()) {

@@ -27,6 +27,8 @@ class MemoryStepStore : public StepStore {
     return result;
   }
 
+  absl::Status Begin(const RunFacts&) override { return absl::OkStatus(); }
+
   absl::Status Fetch(const std::string& run, int32_t first, int32_t count,
                      absl::FunctionRef<absl::Status(SavedStep step)> sink) override {
     const auto& steps = runs_[run].steps;

@@ -184,14 +184,30 @@ absl::Status RemoteStepStore::Stream(const std::string& run, int32_t end, int32_
   return streamed;
 }
 
+v1::PutStepRequest::Header RemoteStepStore::MakeHeader(const RunFacts& facts) const {
+  v1::PutStepRequest::Header header;
+  header.set_task(task_->name());
+  header.set_fencing_token(task_->fencing_token());
+  *header.mutable_identity() = facts.identity;
+  header.set_seed(facts.seed);
+  header.set_total_steps(facts.total_steps);
+  header.set_preflight(facts.preflight);
+  return header;
+}
+
+absl::Status RemoteStepStore::Begin(const RunFacts& facts) {
+  // A header without a record.
+  const v1::PutStepRequest::Header header = MakeHeader(facts);
+  const absl::Status status =
+      Retry(stop_, [&] { return coordinator_->PutStep(header, {}, {kCallTimeout, &stop_}); })
+          .status();
+  if (worker::IsLeaseLost(status)) task_->Stop(StopReason::kLeaseLost);
+  return status;
+}
+
 absl::Status RemoteStepStore::Save(const RunFacts& facts, SavedStep step) {
   Upload upload;
-  upload.header.set_task(task_->name());
-  upload.header.set_fencing_token(task_->fencing_token());
-  *upload.header.mutable_identity() = facts.identity;
-  upload.header.set_seed(facts.seed);
-  upload.header.set_total_steps(facts.total_steps);
-  upload.header.set_preflight(facts.preflight);
+  upload.header = MakeHeader(facts);
   *upload.header.mutable_record() = std::move(step.record);
   upload.tensors = std::move(step.tensors);
 

@@ -39,6 +39,7 @@ class RemoteStepStore final : public StepStore {
   RemoteStepStore& operator=(const RemoteStepStore&) = delete;
 
   absl::StatusOr<v1::Run> GetRun(const std::string& run) override;
+  absl::Status Begin(const RunFacts& facts) override;
   absl::Status Fetch(const std::string& run, int32_t first, int32_t count,
                      absl::FunctionRef<absl::Status(SavedStep step)> sink) override;
   absl::Status Save(const RunFacts& facts, SavedStep step) override;
@@ -55,6 +56,7 @@ class RemoteStepStore final : public StepStore {
   template <typename Call>
   auto Retry(const worker::Cancellation& cancellation, Call call);
 
+  v1::PutStepRequest::Header MakeHeader(const RunFacts& facts) const;
   absl::StatusOr<v1::Run> AskForRun(const std::string& run);
   // Whether every tensor of the record has a file in the cache.
   bool IsCached(const v1::StepRecord& record) const;

@@ -112,6 +112,16 @@ TEST_F(RemoteStepStoreTest, SavesAndFetches) {
   EXPECT_TRUE(absl::IsNotFound(store->GetRun("runs/other").status()));
 }
 
+TEST_F(RemoteStepStoreTest, ARunIsKnownBeforeItsFirstStep) {
+  const auto store = Open();
+  EXPECT_TRUE(absl::IsNotFound(store->GetRun(kRun).status()));
+  EXPECT_TRUE(store->Begin(facts_).ok());
+  EXPECT_EQ(store->GetRun(kRun)->steps_size(), 0);
+  coordinator_.LoseLease();
+  EXPECT_FALSE(store->Begin(facts_).ok());
+  EXPECT_EQ(task_->stop_reason(), StopReason::kLeaseLost);
+}
+
 TEST_F(RemoteStepStoreTest, AStepCountsAsSavedOnlyWhenAcknowledged) {
   coordinator_.SetAway(true);
   const auto store = Open();

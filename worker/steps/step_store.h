@@ -39,6 +39,10 @@ class StepStore {
   // A run with the records of its steps, quarantined ones too. NOT_FOUND: it has none.
   virtual absl::StatusOr<v1::Run> GetRun(const std::string& run) = 0;
 
+  // Makes a run known before its first step is saved, so that it can be looked at, or be given the
+  // steps of another identity. Errors as Save's.
+  virtual absl::Status Begin(const RunFacts& facts) = 0;
+
   // Hands over steps [first, first + count), in order; whoever waits for them is not held up by
   // those that follow. Ends early, with OK, at the first one whose bytes cannot be had. An error of
   // `sink` ends it. DATA_LOSS: a step's bytes are not what its record says.

@@ -88,7 +88,7 @@ absl::StatusOr<JobResult> GenerationRun::Finish() {
   task.set_hybrid(setup_.composition.IsHybrid());
   *task.mutable_identity() = setup_.numerical_identity;
   if (setup_.fault != nullptr) {
-    *task.mutable_control() = drift::JudgeControl(*setup_.fault, task.verdict());
+    *task.mutable_control() = drift::JudgeControl(*setup_.fault, task.mutable_verdict());
   }
   *task.mutable_generation() = std::move(report_);
   return result;

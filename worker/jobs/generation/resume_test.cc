@@ -34,6 +34,7 @@ class MortalStore : public steps::StepStore {
   }
 
   absl::StatusOr<v1::Run> GetRun(const std::string& run) override { return store_.GetRun(run); }
+  absl::Status Begin(const steps::RunFacts& facts) override { return store_.Begin(facts); }
   absl::Status Fetch(const std::string& run, int32_t first, int32_t count,
                      absl::FunctionRef<absl::Status(steps::SavedStep step)> sink) override {
     return store_.Fetch(run, first, count, sink);

@@ -54,6 +54,7 @@ absl::Status GenerationRun::Open() {
   if (run.ok() && run->state() == v1::RUN_STATE_BROKEN) {
     return absl::FailedPreconditionError(absl::StrCat(run_, " is broken: ", run->problem()));
   }
+  if (!run.ok()) PLUMBLINE_RETURN_IF_ERROR(store_->Begin(facts_));
   bool all_readable = true;
   if (run.ok()) {
     for (v1::StepRecord& record : *run->mutable_steps()) {

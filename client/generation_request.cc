@@ -1,0 +1,91 @@
+// Requests for generations, and for what is diagnosed of them.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/measure_text.h"
+#include "client/request_parts.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace plumbline::client {
+namespace {
+
+constexpr char kContractFlag[] = "--contract";
+constexpr size_t kMaxContractBytes = 1 << 20;
+
+// Names that the message does not have are refused here; whether values are possible is for the
+// service to say.
+absl::StatusOr<v1::GenerationContract> ReadContract(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path, kMaxContractBytes);
+  if (!text.ok()) return FieldError(kContractFlag, text.status().message(), "a JSON file");
+  v1::GenerationContract contract;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &contract);
+  if (!parsed.ok()) {
+    return FieldError(
+        kContractFlag,
+        absl::StrCat(path, " is no contract: ",
+                     absl::string_view(parsed.message().data(), parsed.message().size())),
+        "a JSON object with seeds, num_frames, height, width, num_inference_steps and the other "
+        "fields of a contract");
+  }
+  return contract;
+}
+
+}  // namespace
+
+absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, PathStyle paths,
+                                             const InputResolver& resolve) {
+  JobRequest request;
+  FlagNames& names = request.flags;
+  v1::JobSpec& spec = request.spec;
+  v1::GenerationSpec& generation = *spec.mutable_generation();
+  FillCheckpoint(flags.checkpoint, paths, &request);
+  spec.set_composition(flags.composition);
+  spec.set_inject(flags.inject);
+  spec.set_save_tensors(!flags.save_tensors.empty());
+  names.Add("composition", "--composition", flags.composition);
+  names.Add("inject", "--inject", flags.inject);
+  names.Add("save_tensors", "--save-tensors", flags.save_tensors);
+  names.Add("generation.contract", kContractFlag, flags.contract);
+  PLUMBLINE_ASSIGN_OR_RETURN(*generation.mutable_contract(), ReadContract(flags.contract));
+  PLUMBLINE_RETURN_IF_ERROR(FillInput("--conditioning", "generation.conditioning",
+                                      flags.conditioning, resolve,
+                                      generation.mutable_conditioning(), &names));
+  if (!flags.noise.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(FillInput("--noise", "generation.noise", flags.noise, resolve,
+                                        generation.mutable_noise(), &names));
+  }
+  PLUMBLINE_RETURN_IF_ERROR(
+      FillSeeds(flags.seeds, "generation.seeds", generation.mutable_seeds(), &names));
+  if (!flags.gate.empty()) generation.set_gate(JobName(flags.gate));
+  if (flags.preflight) generation.set_preflight(true);
+  if (!flags.against.empty()) generation.set_against(JobName(flags.against));
+  generation.set_verify_last_step(flags.verify_last_step);
+  generation.set_latents_only(flags.latents_only);
+  names.Add("generation.gate", "--gate", flags.gate);
+  names.Add("generation.preflight", "--preflight", "");
+  names.Add("generation.authorisation", "--gate", flags.gate);
+  names.Add("generation.against", "--against", flags.against);
+  PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags.job, &request));
+  request.save_tensors = flags.save_tensors;
+  request.wait = flags.job.wait || !flags.job.report.empty() || !flags.save_tensors.empty();
+  return request;
+}
+
+absl::StatusOr<JobRequest> DiagnosticRequest(const SubmitDiagnostic& flags,
+                                             const std::string& run) {
+  JobRequest request;
+  request.spec.set_composition(flags.composition);
+  v1::DiagnosticSpec& diagnostic = *request.spec.mutable_diagnostic();
+  diagnostic.set_run(run);
+  diagnostic.set_step(flags.step);
+  request.flags.Add("composition", "--composition", flags.composition);
+  request.flags.Add("diagnostic.run", "--run", flags.run);
+  request.flags.Add("diagnostic.step", "--step", "");
+  PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags.job, &request));
+  request.wait = flags.job.wait || !flags.job.report.empty();
+  return request;
+}
+
+}  // namespace plumbline::client

@@ -1,0 +1,111 @@
+#include "client/run_commands.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/measure_text.h"
+#include "client/report_text.h"
+#include "client/run_text.h"
+#include "common/status.h"
+
+namespace plumbline::client {
+namespace {
+
+using Store = v1::StoreService::StubInterface;
+
+constexpr int kPageSize = 1000;
+
+absl::StatusOr<v1::Run> GetRun(const std::string& written, Session* session) {
+  v1::GetRunRequest request;
+  request.set_name(absl::StartsWith(written, "runs/") ? written : absl::StrCat("runs/", written));
+  return session->Call(&Store::GetRun, request);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindRunName(const std::string& written, Session* session) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(written, session));
+  return run.name();
+}
+
+absl::StatusOr<ExitStatus> DoListRuns(const ListRuns& command, Session* session,
+                                      const Output& output) {
+  v1::ListRunsRequest request;
+  if (!command.job.empty()) request.set_job(JobName(command.job));
+  std::vector<v1::Run> runs;
+  v1::ListRunsResponse page;
+  do {
+    request.set_page_size(std::min<int>(kPageSize, command.limit - static_cast<int>(runs.size())));
+    PLUMBLINE_ASSIGN_OR_RETURN(page, session->Call(&Store::ListRuns, request));
+    runs.insert(runs.end(), page.runs().begin(), page.runs().end());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty() && static_cast<int>(runs.size()) < command.limit);
+  output.Print(RunTableText(runs, page, output.out_style));
+  return kExitPassed;
+}
+
+absl::StatusOr<ExitStatus> DoShowRun(const ShowRun& command, Session* session,
+                                     const Output& output) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(command.run, session));
+  if (command.format == "json") {
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string json, MessageJson(run));
+    output.Print(json);
+  } else {
+    output.Print(RunText(run, output.out_style));
+  }
+  return kExitPassed;
+}
+
+absl::StatusOr<ExitStatus> DoVerifyRun(const VerifyRun& command, Session* session,
+                                       const Output& output) {
+  v1::VerifyRunRequest request;
+  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(command.run, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::VerifyRunResponse verified,
+                             session->Call(&Store::VerifyRun, request));
+  output.Print(VerifyRunText(request.name(), verified, output.out_style));
+  return verified.corruptions().empty() ? kExitPassed : kExitGateFailed;
+}
+
+absl::StatusOr<ExitStatus> DoCompareRuns(const CompareRuns& command, Session* session,
+                                         const Output& output) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run a, GetRun(command.a, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run b, GetRun(command.b, session));
+  bool equal = false;
+  output.Print(RunComparisonText(a, b, output.out_style, &equal));
+  return equal ? kExitPassed : kExitGateFailed;
+}
+
+absl::StatusOr<ExitStatus> DoAdoptRun(const AdoptRun& command, Session* session,
+                                      const Output& output) {
+  v1::AdoptRunRequest request;
+  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(command.run, session));
+  request.set_from(std::string(absl::StripPrefix(command.from, "runs/")));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, session->Call(&Store::AdoptRun, request));
+  output.Print(absl::StrCat(run.name(), " has taken over ", run.saved_steps(), " steps of ",
+                            run.adopted_from(), "\n"));
+  return kExitPassed;
+}
+
+absl::StatusOr<ExitStatus> DoDeleteRuns(const DeleteRuns& command, Session* session,
+                                        const Output& output) {
+  for (const std::string& written : command.runs) {
+    v1::DeleteRunRequest request;
+    PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(written, session));
+    PLUMBLINE_RETURN_IF_ERROR(session->Call(&Store::DeleteRun, request).status());
+    output.Print(absl::StrCat(request.name(), " is deleted\n"));
+  }
+  return kExitPassed;
+}
+
+absl::StatusOr<ExitStatus> DoBackupRuns(const BackupRuns&, Session* session, const Output& output) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::BackupResponse backup,
+                             session->Call(&Store::Backup, v1::BackupRequest()));
+  output.Print(absl::StrCat("Backup ", backup.backup_id(), ": ", BytesText(backup.size_bytes()),
+                            ", as of ", TimeText(backup.time()), "\n"));
+  return kExitPassed;
+}
+
+}  // namespace plumbline::client

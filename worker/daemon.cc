@@ -135,7 +135,7 @@ class RunningWorker final : public Worker {
     runner.threads = device_.threads;
     runner.registry = &registry_;
     runner.kernel_identity = &options_.kernel_identity;
-    runner.libraries = NumericalLibraries();
+    runner.libraries = NumericalLibraries(device_.device->kind());
     runner.checkpoints = &checkpoints_;
     runner.input_files = &input_files_;
     runner.step_cache = &step_cache_;

@@ -16,6 +16,10 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "kernels/provider/cpu/blas.h"
+#ifdef PLUMBLINE_WITH_CUDA
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/provider/cuda/cublas_version.h"
+#endif
 
 namespace plumbline::worker {
 namespace {
@@ -47,13 +51,51 @@ std::string ProcessorName() {
   return "CPU";
 }
 
+constexpr char kCpu[] = "cpu";
+constexpr char kAuto[] = "auto";
+constexpr absl::string_view kCudaPrefix = "cuda:";
+
+#ifdef PLUMBLINE_WITH_CUDA
+constexpr bool kHasCuda = true;
+
+std::string CublasText() {
+  const absl::StatusOr<std::string> version = provider_cuda::CublasVersion();
+  return version.ok() ? *version : "none";
+}
+#else
+constexpr bool kHasCuda = false;
+
+// What a build without CUDA never reaches.
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) {
+  return absl::NotFoundError("no CUDA device");
+}
+std::string CublasText() { return "none"; }
+#endif
+
+// The GPU that `options` names; null where it is the CPU that it names.
+absl::StatusOr<std::unique_ptr<Device>> MakeGpu(const DeviceOptions& options) {
+  const char* const accepted = kHasCuda ? "cpu, cuda:N, auto" : "cpu, auto";
+  if (options.device == kCpu) return nullptr;
+  if (options.device == kAuto) {
+    absl::StatusOr<std::unique_ptr<Device>> first = MakeCudaDevice(0);
+    if (absl::IsNotFound(first.status())) return nullptr;
+    return first;
+  }
+  absl::string_view number = options.device;
+  int ordinal;
+  if (!kHasCuda || !absl::ConsumePrefix(&number, kCudaPrefix) ||
+      !absl::SimpleAtoi(number, &ordinal)) {
+    return FieldError("device", absl::StrCat(Quoted(options.device), " is not in this build"),
+                      accepted);
+  }
+  absl::StatusOr<std::unique_ptr<Device>> device = MakeCudaDevice(ordinal);
+  if (!device.ok()) return FieldError("device", device.status().message(), accepted);
+  return device;
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
-  if (options.device != "cpu") {
-    return FieldError("device", absl::StrCat(Quoted(options.device), " is not in this build"),
-                      "cpu");
-  }
   if (options.threads < 0 || options.threads > kMaxThreads) {
     return FieldError("threads", absl::StrCat("is ", options.threads),
                       absl::StrCat("1 to ", kMaxThreads));
@@ -66,13 +108,16 @@ absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
       options.threads > 0
           ? options.threads
           : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+  PLUMBLINE_ASSIGN_OR_RETURN(result.device, MakeGpu(options));
+  if (result.device != nullptr) return result;
   const int64_t memory_bytes =
       options.memory_bytes > 0 ? options.memory_bytes : HostMemoryBytes() / 5 * 4;
   PLUMBLINE_ASSIGN_OR_RETURN(result.device, MakeCpuDevice(result.threads, memory_bytes));
   return result;
 }
 
-std::map<std::string, std::string> NumericalLibraries() {
+std::map<std::string, std::string> NumericalLibraries(DeviceKind device) {
+  if (device == DeviceKind::kCuda) return {{"cublas", CublasText()}};
   const provider::BlasIdentity blas = provider::GetBlasIdentity();
   return {
       {"openblas", absl::StrCat(absl::StripPrefix(blas.version, "OpenBLAS "), " ", blas.core_type,
@@ -83,8 +128,10 @@ v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry
                                       const KernelIdentity& kernel_identity) {
   v1::WorkerCapabilities capabilities;
   v1::Device& described = *capabilities.mutable_device();
-  described.set_kind(v1::DEVICE_KIND_CPU);
-  described.set_product(ProcessorName());
+  const DeviceKind kind = device.device->kind();
+  const bool is_cpu = kind == DeviceKind::kCpu;
+  described.set_kind(is_cpu ? v1::DEVICE_KIND_CPU : v1::DEVICE_KIND_CUDA);
+  described.set_product(is_cpu ? ProcessorName() : device.device->DeviceClass());
   described.set_memory_bytes(device.device->MemoryBytes());
   described.set_threads(device.threads);
   described.set_device_class(device.device->DeviceClass());
@@ -93,10 +140,10 @@ v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry
   identity.set_compiler(kernel_identity.compiler);
   identity.set_flags(kernel_identity.flags);
   identity.set_architecture(kernel_identity.architecture);
-  for (auto& [name, version] : NumericalLibraries()) {
+  for (auto& [name, version] : NumericalLibraries(kind)) {
     (*capabilities.mutable_libraries())[name] = version;
   }
-  for (const std::string& implementation : registry.Implementations(device.device->kind())) {
+  for (const std::string& implementation : registry.Implementations(kind)) {
     capabilities.add_implementations(implementation);
   }
   capabilities.set_version(kVersion);

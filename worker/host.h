@@ -16,9 +16,12 @@
 namespace plumbline::worker {
 
 struct DeviceOptions {
-  std::string device = "cpu";  // "cpu", or "cuda:N" where the program was built with CUDA.
-  int threads = 0;             // Of the CPU. 0: one for each processor this process may use.
-  // What tasks may use. 0: four fifths of the machine's memory, or of what its container may use.
+  // "cpu"; "cuda:N" where the program was built with CUDA; "auto": the first GPU that there is, or
+  // else the CPU.
+  std::string device = "cpu";
+  int threads = 0;  // Of the CPU. 0: one for each processor this process may use.
+  // What tasks may use of the CPU's memory. 0: four fifths of the machine's, or of what its
+  // container may use. A GPU's is theirs.
   int64_t memory_bytes = 0;
 };
 
@@ -30,8 +33,8 @@ struct WorkerDevice {
 // INVALID_ARGUMENT, naming the flag, for a device that there is not, or sizes that make no sense.
 absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options);
 
-// Run-time libraries that take part in numerical identities, by name.
-std::map<std::string, std::string> NumericalLibraries();
+// Run-time libraries that take part in the numerical identities of work on `device`, by name.
+std::map<std::string, std::string> NumericalLibraries(DeviceKind device);
 
 // What the worker says of itself when it registers.
 v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry& registry,

@@ -52,7 +52,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "folder of this worker alone: its id and fetched files")
       ->type_name("DIR")
       ->capture_default_str();
-  app->add_option("--device", worker.device.device, "cpu, or cuda:N in a build with CUDA")
+  app->add_option("--device", worker.device.device,
+                  "cpu; cuda:N in a build with CUDA; auto: a GPU if there is one")
+      ->envname("PLUMBLINE_DEVICE")
       ->capture_default_str();
   app->add_option("--threads", worker.device.threads,
                   "threads of the CPU (default: one for each processor)")

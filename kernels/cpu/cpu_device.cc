@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/status.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/device.h"
@@ -87,9 +88,10 @@ class CpuDevice final : public Device {
     return absl::InvalidArgumentError("only dense tensors can be copied between host and device");
   }
   absl::Status Exhausted(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
-                                                     used_bytes_, " of ", memory_bytes_,
-                                                     " in use"));
+    return WithNeededMemory(
+        absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
+                                                  used_bytes_, " of ", memory_bytes_, " in use")),
+        used_bytes_ + static_cast<int64_t>(bytes));
   }
 
   const int64_t memory_bytes_;

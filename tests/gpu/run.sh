@@ -3,21 +3,35 @@
 #   run.sh [PART...]     default: every part that has not passed yet
 # Parts, each under nine minutes:
 #   tests      every GPU test
-#   ptx        the same with the kernels that any card of compute capability 8.0 runs, compiled by the driver
-#   bench      times of a block's operations
+#   ptx        the same with the kernels that any card of compute capability 8.0 runs, compiled by the driver; but for the
+#              provider, whose cuBLAS has no such code
+#   gates      block replay at the released size: every gate, and the figures of a recorded PyTorch run
+#   controls   every negative control of a block replay
+#   pytorch    the provider against PyTorch on this machine, node by node
+#   bench      times of a block's operations, candidate and provider
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests ptx bench sanitizer)
+readonly PARTS=(tests gates controls pytorch ptx bench sanitizer)
 readonly PART_LIMIT_S=530
 mkdir -p results
 
-if [[ ! -x gpu_tests || gpu_tests.xz -nt gpu_tests ]]; then
-  python3 -c 'import lzma, shutil; shutil.copyfileobj(lzma.open("gpu_tests.xz"), open("gpu_tests", "wb"))'
-  chmod +x gpu_tests
-fi
+for program in gpu_tests plumbline; do
+  [[ -x "$program" && ! "$program.xz" -nt "$program" ]] && continue
+  python3 -c 'import lzma, shutil, sys
+shutil.copyfileobj(lzma.open(sys.argv[1] + ".xz"), open(sys.argv[1], "wb"))' "$program"
+  chmod +x "$program"
+done
+
+# PyTorch's own cuBLAS, where PyTorch is installed: the provider is compared with it.
+blas="$(python3 -c 'import glob, importlib.util
+spec = importlib.util.find_spec("nvidia")
+for place in spec.submodule_search_locations if spec else []:
+    for file in glob.glob(place + "/*/lib/libcublas.so.*"):
+        print(file.rsplit("/", 1)[0])' 2>/dev/null | head -1)"
+[[ -z "$blas" ]] || export LD_LIBRARY_PATH="$blas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 run_sanitizer() {
   local tool status=0
@@ -36,8 +50,9 @@ run_sanitizer() {
 run_part() {
   case "$1" in
     tests) ./gpu_tests test ;;
-    ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test ;;
-    bench) ./gpu_tests bench ;;
+    ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' ;;
+    gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
+    bench) ./gpu_tests bench candidate && ./gpu_tests bench provider/default ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
@@ -66,8 +81,8 @@ for part in "${parts[@]}"; do
     *) word="FAILED ($status)" ;;
   esac
   [[ $status -eq 0 || $status -eq 3 || $status -eq 4 ]] || failed=1
-  if [[ $part == bench ]]; then
-    cat results/bench.log
+  if [[ $part != tests && $part != ptx && $part != sanitizer ]]; then
+    cat "results/$part.log"
   else
     # What failed, with what was said about it.
     awk '/^\[ RUN/ {text = ""} {text = text $0 "\n"} /^\[  FAILED  \].*ms\)/ {printf "%s", text}' "results/$part.log" |

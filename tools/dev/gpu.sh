@@ -8,12 +8,13 @@ readonly GPU_PACK_MOST_KIB=$((40 * 1024))
 gpu_pack() {
   [[ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]] || die "gpu pack needs the CUDA toolkit (nvcc)"
   # Not run_bazel: that leaves CUDA out where there is no GPU.
-  bazel build --config=release --config=cuda //tests/gpu:gpu_tests
+  bazel build --config=release --config=cuda //tests/gpu:gpu_tests //client:plumbline
   rm -rf "$GPU_PACK"
   mkdir -p "$GPU_PACK/tests/golden"
   xz -6 --threads=0 --stdout bazel-bin/tests/gpu/gpu_tests >"$GPU_PACK/gpu_tests.xz"
-  cp -r tests/golden/*.safetensors tests/golden/checkpoint "$GPU_PACK/tests/golden/"
-  install -m 755 tests/gpu/run.sh "$GPU_PACK/run.sh"
+  xz -6 --threads=0 --stdout bazel-bin/client/plumbline >"$GPU_PACK/plumbline.xz"
+  cp -r tests/golden/*.safetensors tests/golden/*_h200.json tests/golden/checkpoint "$GPU_PACK/tests/golden/"
+  install -m 755 tests/gpu/run.sh tests/gpu/*.py "$GPU_PACK/"
   local kib
   kib="$(du -sk "$GPU_PACK" | cut -f1)"
   ((kib <= GPU_PACK_MOST_KIB)) || die "$GPU_PACK is $kib KiB; at most $GPU_PACK_MOST_KIB may be carried"

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "common/sha256.h"
+#include "worker/drift/percentiles.h"
 #include "worker/drift/tensor_rows.h"
 
 namespace plumbline::drift {
@@ -217,28 +219,14 @@ class Comparer {
   int64_t grain_;
 };
 
-// The value at `fraction` of the way through the sorted values, between two ranks by linear
-// interpolation. Fractions must come in ascending order: what lies before `*sorted_to` is not
-// looked at again.
-double Percentile(double fraction, std::vector<float>* values, size_t* sorted_to) {
-  const double position = fraction * static_cast<double>(values->size() - 1);
-  const size_t rank = static_cast<size_t>(position);
-  const auto nth = values->begin() + static_cast<ptrdiff_t>(rank);
-  std::nth_element(values->begin() + static_cast<ptrdiff_t>(*sorted_to), nth, values->end());
-  *sorted_to = rank;
-  const double low = *nth;
-  if (rank + 1 == values->size()) return low;
-  const double high = *std::min_element(nth + 1, values->end());
-  return low + (position - static_cast<double>(rank)) * (high - low);
-}
-
-void SetPercentiles(std::vector<float> differences, v1::TensorComparison* result) {
-  size_t sorted_to = 0;
+void SetPercentiles(const std::vector<float>& differences, ThreadPool& threads,
+                    v1::TensorComparison* result) {
+  const std::vector<double> found = Percentiles(differences, {0.5, 0.9, 0.99, 0.999}, threads);
   v1::TensorComparison::Percentiles& percentiles = *result->mutable_abs_diff();
-  percentiles.set_p50(Percentile(0.5, &differences, &sorted_to));
-  percentiles.set_p90(Percentile(0.9, &differences, &sorted_to));
-  percentiles.set_p99(Percentile(0.99, &differences, &sorted_to));
-  percentiles.set_p99_9(Percentile(0.999, &differences, &sorted_to));
+  percentiles.set_p50(found[0]);
+  percentiles.set_p90(found[1]);
+  percentiles.set_p99(found[2]);
+  percentiles.set_p99_9(found[3]);
 }
 
 void SetNan(v1::TensorComparison* result) {
@@ -275,6 +263,11 @@ ComparedTensor AsComparedTensor(const void* data, DType dtype, const std::vector
     for (size_t i = 2; i < shape.size(); ++i) width *= shape[i];
   }
   return {Tensor::Dense(const_cast<void*>(data), dtype, batch, rows, width), shape, ""};
+}
+
+int ComparisonThreads(Device& device) {
+  if (device.Context().threads != nullptr) return 1;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 v1::RowLocation NameOtherRow(int64_t batch, int64_t row) {
@@ -357,7 +350,7 @@ v1::TensorComparison CompareTensors(absl::string_view reference_name,
   result.set_max_u(found.max_abs / UnitAt(type, found.max_reference));
   result.set_cosine(Cosine(found.sums));
   result.mutable_abs_diff();
-  if (found.max_abs > 0) SetPercentiles(comparer.Differences(), &result);
+  if (found.max_abs > 0) SetPercentiles(comparer.Differences(), threads, &result);
   return result;
 }
 

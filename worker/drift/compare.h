@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/device.h"
 #include "kernels/tensor.h"
 #include "proto/plumbline/v1/drift.pb.h"
 #include "proto/plumbline/v1/layout.pb.h"
@@ -28,6 +29,10 @@ struct ComparedTensor {
 // everything behind the second dimension of a larger one is width, so that (1, rows, heads, D)
 // has packed rows.
 ComparedTensor AsComparedTensor(const void* data, DType dtype, const std::vector<int64_t>& shape);
+
+// Threads to make a pool of for comparing what a device computed: one for each processor where the
+// device has no pool itself, else 1.
+int ComparisonThreads(Device& device);
 
 // Says what a row is. `batch` and `row` are its indices in the tensor, from 0.
 using RowNamer = std::function<v1::RowLocation(int64_t batch, int64_t row)>;

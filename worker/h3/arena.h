@@ -39,7 +39,8 @@ class Arena {
   }
 
  private:
-  static constexpr size_t kAlignment = 64;
+  // What cuBLAS looks for when it picks a kernel, and PyTorch's allocator gives.
+  static constexpr size_t kAlignment = 256;
 
   std::vector<std::pair<void**, size_t>> places_;
   size_t used_ = 0;

@@ -77,7 +77,7 @@ class FullModelRun {
   const JobContext& context_;
   const InventoryIndex inventory_;
   // For comparisons where the device has none.
-  ThreadPool own_threads_{1};
+  ThreadPool own_threads_{drift::ComparisonThreads(device_)};
   ThreadPool& threads_;
 
   h3::DeviceWeights weights_;

@@ -64,7 +64,7 @@ class ReplayRun {
   const JobContext& context_;
   const ReplayModel model_;
   // For comparisons where the device has none.
-  ThreadPool own_threads_{1};
+  ThreadPool own_threads_{drift::ComparisonThreads(device_)};
   ThreadPool& threads_;
 
   h3::DeviceWeights weights_;

@@ -23,9 +23,11 @@ v1::Timing Summarise(std::vector<double> times_ms) {
 }
 
 // Executes once; milliseconds.
-absl::StatusOr<double> TimeOnce(h3::Executor& executor, Clock& clock) {
+absl::StatusOr<double> TimeOnce(h3::Executor& executor, Device& device, Clock& clock) {
+  PLUMBLINE_RETURN_IF_ERROR(device.Synchronize());
   const absl::Time start = clock.Now();
   PLUMBLINE_RETURN_IF_ERROR(executor.Run());
+  PLUMBLINE_RETURN_IF_ERROR(device.Synchronize());
   return absl::ToDoubleMilliseconds(clock.Now() - start);
 }
 
@@ -47,7 +49,8 @@ absl::StatusOr<v1::TimingPair> MeasureTimes(const ReplayModel& model, const Repl
   for (int sample = -1; sample < kSamples; ++sample) {
     for (size_t i = 0; i < executors.size(); ++i) {
       PLUMBLINE_RETURN_IF_ERROR(tick());
-      PLUMBLINE_ASSIGN_OR_RETURN(const double time_ms, TimeOnce(*executors[i], clock));
+      PLUMBLINE_ASSIGN_OR_RETURN(const double time_ms,
+                                 TimeOnce(*executors[i], model.device, clock));
       if (sample >= 0) times_ms[i].push_back(time_ms);
     }
   }

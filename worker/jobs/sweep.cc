@@ -274,7 +274,7 @@ class Sweep {
   const JobEnvironment& environment_;
   Device& device_;
   // For comparisons where the device has none.
-  ThreadPool own_threads_{1};
+  ThreadPool own_threads_{drift::ComparisonThreads(device_)};
   ThreadPool& threads_;
   h3::DeviceWeights device_weights_;
 

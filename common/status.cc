@@ -13,6 +13,7 @@ namespace {
 constexpr char kViolationsUrl[] = "plumbline/field_violations";
 constexpr char kPreconditionsUrl[] = "plumbline/preconditions";
 constexpr char kReasonUrl[] = "plumbline/reason";
+constexpr char kNeededMemoryUrl[] = "plumbline/needed_memory_bytes";
 constexpr size_t kQuotedBytes = 100;
 
 // Payloads are sequences of strings, each written as its decimal length, ':' and its bytes.
@@ -109,6 +110,18 @@ absl::Status WithReason(absl::Status status, absl::string_view reason) {
 std::string GetReason(const absl::Status& status) {
   const absl::optional<absl::Cord> payload = status.GetPayload(kReasonUrl);
   return payload.has_value() ? std::string(*payload) : std::string();
+}
+
+absl::Status WithNeededMemory(absl::Status status, int64_t bytes) {
+  status.SetPayload(kNeededMemoryUrl, absl::Cord(absl::StrCat(bytes)));
+  return status;
+}
+
+int64_t GetNeededMemory(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kNeededMemoryUrl);
+  int64_t bytes = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &bytes)) return 0;
+  return bytes;
 }
 
 absl::Status AnnotateStatus(const absl::Status& status, absl::string_view where) {

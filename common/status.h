@@ -1,6 +1,7 @@
 #ifndef PLUMBLINE_COMMON_STATUS_H_
 #define PLUMBLINE_COMMON_STATUS_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,13 @@ absl::Status WithReason(absl::Status status, absl::string_view reason);
 
 // The reason that `status` carries, or "".
 std::string GetReason(const absl::Status& status);
+
+// `status`, RESOURCE_EXHAUSTED for want of memory, with the bytes that would have been enough. OK
+// stays OK.
+absl::Status WithNeededMemory(absl::Status status, int64_t bytes);
+
+// The bytes that `status` says would have been enough; 0 if it says nothing of memory.
+int64_t GetNeededMemory(const absl::Status& status);
 
 // `status` with "WHERE: " before its message; code and payloads stay. OK stays OK.
 absl::Status AnnotateStatus(const absl::Status& status, absl::string_view where);

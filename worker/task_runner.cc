@@ -63,8 +63,8 @@ class TaskRunner::Attempt {
         return Release(result.status().message());
       }
       // A worker with more memory may do it.
-      if (absl::IsResourceExhausted(result.status())) {
-        return ReleaseFor(v1::RELEASE_REASON_UNSUITABLE, result.status().message());
+      if (const int64_t needed = GetNeededMemory(result.status()); needed > 0) {
+        return ReleaseFor(v1::RELEASE_REASON_UNSUITABLE, result.status().message(), needed);
       }
       return Fail(result.status());
     }
@@ -225,7 +225,8 @@ class TaskRunner::Attempt {
     return ReleaseFor(options_.release_reason(), message);
   }
 
-  AttemptOutcome ReleaseFor(v1::ReleaseReason reason, absl::string_view message) {
+  AttemptOutcome ReleaseFor(v1::ReleaseReason reason, absl::string_view message,
+                            int64_t needed_memory_bytes = 0) {
     // What it did counts, although it did not end. The lease is lost where this fails for good.
     reporter_.Flush().IgnoreError();
     v1::ReleaseTaskRequest request;
@@ -233,6 +234,7 @@ class TaskRunner::Attempt {
     request.set_fencing_token(task_.fencing_token());
     request.set_reason(reason);
     request.set_message(std::string(message));
+    request.set_needed_memory_bytes(needed_memory_bytes);
     const absl::Status status = Retry([&] {
       return options_.coordinator->ReleaseTask(request, {absl::Seconds(20), task_.writes()});
     });

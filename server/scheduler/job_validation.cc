@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "common/vocabulary.h"
 #include "server/scheduler/full_model_validation.h"
+#include "server/scheduler/generation_validation.h"
 #include "server/scheduler/job_plan.h"
 #include "server/scheduler/spec_checker.h"
 
@@ -23,6 +24,11 @@ namespace {
 constexpr int kMaxPriority = 100;
 constexpr size_t kMaxCompositionBytes = 64 << 10;
 constexpr int kMaxBlock = 9999;
+
+// Whether a block replay has the entry only with its backward.
+bool IsOfBackward(absl::string_view entry) {
+  return absl::EndsWith(entry, ".grad") || absl::StartsWith(entry, "leaf.");
+}
 
 bool IsOneOf(absl::string_view text, absl::Span<const absl::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -84,6 +90,13 @@ void CheckBlockReplay(v1::JobSpec* spec, SpecChecker* checker) {
   }
   checker->Composition(replay.block(), spec);
   checker->Fault(KindName(v1::JOB_KIND_BLOCK_REPLAY), replay.captures(), spec->inject());
+  const FaultInfo* const fault = FindFault(KindName(v1::JOB_KIND_BLOCK_REPLAY), spec->inject());
+  if (fault != nullptr && !replay.backward() && IsOfBackward(fault->expected_entry)) {
+    checker->Add("spec.inject",
+                 absl::StrCat(Quoted(fault->name), " is a fault of the backward, at ",
+                              fault->expected_entry),
+                 "with backward");
+  }
 }
 
 void CheckComparison(const v1::JobSpec& spec, SpecChecker* checker) {
@@ -135,6 +148,12 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
     case v1::JobSpec::kVerdict:
       CheckVerdict(*spec, &checker);
       break;
+    case v1::JobSpec::kGeneration:
+      CheckGeneration(spec, &checker);
+      break;
+    case v1::JobSpec::kDiagnostic:
+      CheckDiagnostic(spec, &checker);
+      break;
     case v1::JobSpec::kLayout:
       CheckLayout(*spec, &checker);
       break;
@@ -143,7 +162,8 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
       break;
     default:
       checker.Add("spec", "has no kind",
-                  "block_replay, full_model, sweep, rule, verdict, layout or comparison");
+                  "block_replay, full_model, sweep, generation, diagnostic, rule, verdict, layout "
+                  "or comparison");
   }
   return checker.Result();
 }

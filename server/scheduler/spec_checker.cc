@@ -181,7 +181,12 @@ void SpecChecker::Captures(const std::string& field, const v1::CaptureSet& captu
   if (captures.has_golden()) File(field + ".golden", captures.golden());
   if (captures.has_candidate()) File(field + ".candidate", captures.candidate());
   for (const auto& [name, file] : captures.providers()) {
-    File(absl::StrCat(field, ".providers[", name, "]"), file);
+    const std::string provider = absl::StrCat(field, ".providers[", name, "]");
+    if (name == "golden" || name == "candidate") {
+      Add(provider, absl::StrCat(Quoted(name), " is another side of the comparison"),
+          "a name of your own, or a provider's");
+    }
+    File(provider, file);
   }
 }
 

@@ -178,15 +178,21 @@ absl::StatusOr<Fault> MakeFullModelFault(absl::string_view name, const FaultTarg
   return MakeFault(kFullModel, name, target);
 }
 
-v1::ControlResult JudgeControl(const FaultInfo& fault, const v1::Verdict& verdict) {
+v1::ControlResult JudgeControl(const FaultInfo& fault, v1::Verdict* verdict) {
   v1::ControlResult result;
   result.set_fault(std::string(fault.name));
   result.set_expected_entry(std::string(fault.expected_entry));
   result.set_expected_gate(std::string(fault.expected_gate));
-  const v1::FirstFailure& first = verdict.first_failure();
-  result.set_caught(verdict.outcome() == v1::OUTCOME_FAILED &&
+  const v1::FirstFailure& first = verdict->first_failure();
+  result.set_caught(verdict->outcome() == v1::OUTCOME_FAILED &&
                     first.entry() == fault.expected_entry &&
                     (fault.expected_gate.empty() || first.gate() == fault.expected_gate));
+  if (!result.caught()) {
+    verdict->set_outcome(v1::OUTCOME_FAILED);
+    verdict->set_sentence(absl::StrCat("FAILED: the control ", fault.name, " was not caught at ",
+                                       fault.expected_entry, ", a failure of Plumbline itself; ",
+                                       verdict->sentence()));
+  }
   return result;
 }
 

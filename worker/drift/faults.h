@@ -46,8 +46,9 @@ struct FaultTarget {
 absl::StatusOr<Fault> MakeBlockFault(absl::string_view name, const FaultTarget& target);
 absl::StatusOr<Fault> MakeFullModelFault(absl::string_view name, const FaultTarget& target);
 
-// Whether a verdict names the fault where it was put.
-v1::ControlResult JudgeControl(const FaultInfo& fault, const v1::Verdict& verdict);
+// Whether a verdict names the fault where it was put. A verdict that does not is made FAILED: the
+// product has not found what it must find.
+v1::ControlResult JudgeControl(const FaultInfo& fault, v1::Verdict* verdict);
 
 }  // namespace plumbline::drift
 

@@ -19,9 +19,10 @@ class SetUpBlockReplay final : public BlockReplay {
   absl::StatusOr<BlockReplayResult> Run() override {
     const int64_t memory_bytes = setup_->context.device->MemoryBytes();
     if (EstimatedBytes() > memory_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("layout ", setup_->inputs.label, " needs ", EstimatedBytes(),
-                       " bytes of device memory; this worker has ", memory_bytes));
+      return WithNeededMemory(absl::ResourceExhaustedError(absl::StrCat(
+                                  "layout ", setup_->inputs.label, " needs ", EstimatedBytes(),
+                                  " bytes of device memory; this worker has ", memory_bytes)),
+                              EstimatedBytes());
     }
     return ReplayRun(*setup_).Run();
   }

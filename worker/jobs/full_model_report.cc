@@ -222,7 +222,7 @@ absl::StatusOr<JobResult> FullModelRun::Finish() {
     }
   }
   if (setup_.fault.has_value()) {
-    *task.mutable_control() = drift::JudgeControl(*setup_.fault->info, task.verdict());
+    *task.mutable_control() = drift::JudgeControl(*setup_.fault->info, task.mutable_verdict());
   }
   // The last thing, so that a job that was cancelled leaves no file behind.
   for (const auto& output : outputs_) {

@@ -191,7 +191,7 @@ BlockReplayResult ReplayRun::Finish() {
           ? drift::NotJudged(setup_.inputs.label, setup_.candidate_name)
           : drift::JudgeReplay(reports_, setup_.inputs.label, std::move(qualifications));
   if (setup_.fault.has_value()) {
-    result.control = drift::JudgeControl(*setup_.fault->info, result.verdict);
+    result.control = drift::JudgeControl(*setup_.fault->info, &result.verdict);
   }
 
   *report_.mutable_layout() = setup_.inputs.layout;

@@ -93,9 +93,11 @@ std::vector<double> Percentiles(absl::Span<const float> values, absl::Span<const
   for (double fraction : fractions) {
     const double position = fraction * static_cast<double>(last_rank);
     const int64_t rank = static_cast<int64_t>(position);
-    const double low = by_rank[rank];
-    const double high = by_rank[std::min(rank + 1, last_rank)];
-    percentiles.push_back(low + (position - static_cast<double>(rank)) * (high - low));
+    double value = by_rank[rank];
+    if (rank < last_rank) {
+      value += (position - static_cast<double>(rank)) * (by_rank[rank + 1] - value);
+    }
+    percentiles.push_back(value);
   }
   return percentiles;
 }

@@ -72,6 +72,7 @@ for part in "${parts[@]}"; do
   timeout "$PART_LIMIT_S" bash -c "run_part $part" >"results/$part.log" 2>&1
   status=$?
   seconds=$((SECONDS - start))
+  [[ -z "${OUT:-}" ]] || cp "results/$part.log" "$OUT/"
   if [[ $status -eq 0 ]] && grep -q '^no CUDA device' "results/$part.log"; then status=4; fi
   case $status in
     0) word=passed && touch "results/$part.passed" ;;
@@ -91,7 +92,6 @@ for part in "${parts[@]}"; do
   fi
   table+=("$part|$word|${seconds} s $(grep -cE '^\[       OK' "results/$part.log") ok $(grep -cE '^\[  FAILED  \].*ms\)' "results/$part.log") failed $(grep -cE '^\[  SKIPPED \].*ms\)' "results/$part.log") skipped")
 done
-if [[ -n "${OUT:-}" ]]; then cp results/*.log "$OUT"/ 2>/dev/null; fi
 
 echo "== parts"
 printf '%s\n' "${table[@]}" | awk -F '|' '{printf "%-11s %-24s %s\n", $1, $2, $3}'

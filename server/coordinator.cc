@@ -50,6 +50,7 @@ class Coordinator::Impl {
   ~Impl() {
     Shutdown(absl::ZeroDuration());
     if (dispatcher_ != nullptr) dispatcher_->StopClock();
+    steps_.reset();
     // Its last answers still reach the dispatcher.
     store_.reset();
   }
@@ -65,8 +66,18 @@ class Coordinator::Impl {
     dispatcher_ = std::make_unique<Dispatcher>(options_.clock, options_.ids, store_.get(), &hub_,
                                                std::move(dispatcher));
     PLUMBLINE_RETURN_IF_ERROR(dispatcher_->Start());
-    api_ = {options_.clock, options_.ids, store_.get(),     files_.get(), dispatcher_.get(),
-            &hub_,          &pool_,       &server_metrics_, &stopping_};
+    PLUMBLINE_RETURN_IF_ERROR(OpenSteps());
+    api_.clock = options_.clock;
+    api_.ids = options_.ids;
+    api_.store = store_.get();
+    api_.steps = steps_.get();
+    api_.backups = backups_.get();
+    api_.files = files_.get();
+    api_.dispatcher = dispatcher_.get();
+    api_.hub = &hub_;
+    api_.pool = &pool_;
+    api_.metrics = &server_metrics_;
+    api_.stopping = &stopping_;
     PLUMBLINE_RETURN_IF_ERROR(StartHttp());
     return StartGrpc();
   }
@@ -117,6 +128,21 @@ class Coordinator::Impl {
     return absl::OkStatus();
   }
 
+  absl::Status OpenSteps() {
+    StepStoreOptions steps;
+    steps.clock = options_.clock;
+    steps.budget_bytes = options_.step_budget_bytes;
+    steps.jobs_needing = [this](const v1::Run& run) { return dispatcher_->JobsNeeding(run); };
+    steps.on_step_written = [this](absl::Duration duration, int64_t bytes) {
+      server_metrics_.RecordStepWrite(duration, bytes);
+    };
+    PLUMBLINE_ASSIGN_OR_RETURN(steps_, StepStore::Open(store_.get(), std::move(steps)));
+    backups_ = std::make_unique<Backups>(
+        store_.get(), options_.backup_dir.empty() ? absl::StrCat(options_.data_dir, "/backups")
+                                                  : options_.backup_dir);
+    return absl::OkStatus();
+  }
+
   absl::Status Ready() const {
     if (stopping_) return absl::UnavailableError("the server is shutting down");
     return store_->Health();
@@ -129,6 +155,7 @@ class Coordinator::Impl {
       server_metrics_.SetScheduler(dispatcher_->Counts(), dispatcher_->Load(),
                                    options_.clock->Now());
       server_metrics_.SetWatchers(hub_.listeners());
+      server_metrics_.SetStepBytes(steps_->size_bytes());
       HttpResponse response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       response.body = metrics_.Serialize();
@@ -189,6 +216,8 @@ class Coordinator::Impl {
   BlockingPool pool_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<StepStore> steps_;
+  std::unique_ptr<Backups> backups_;
   std::unique_ptr<ArtifactFiles> files_;
   Api api_;
   HttpServer http_;

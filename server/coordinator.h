@@ -21,6 +21,10 @@ struct CoordinatorOptions {
   std::string http = "127.0.0.1:7434";
   // What outlives the process. Made if it is not there; one coordinator at a time.
   std::string data_dir;
+  // Where backups go; "": in data_dir.
+  std::string backup_dir;
+  // Bytes of saved steps above which the runs used longest ago go. 0: no limit.
+  int64_t step_budget_bytes = 0;
   SchedulerOptions scheduler;
   // Both must outlive the coordinator.
   Clock* clock = SystemClock();

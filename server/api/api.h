@@ -10,6 +10,8 @@
 #include "server/scheduler/dispatcher.h"
 #include "server/scheduler/event_hub.h"
 #include "server/store/artifact_files.h"
+#include "server/store/backups.h"
+#include "server/store/step_store.h"
 #include "server/store/store.h"
 
 namespace plumbline::server {
@@ -19,6 +21,8 @@ struct Api {
   Clock* clock = nullptr;
   IdSource* ids = nullptr;
   Store* store = nullptr;
+  StepStore* steps = nullptr;
+  Backups* backups = nullptr;
   ArtifactFiles* files = nullptr;
   Dispatcher* dispatcher = nullptr;
   EventHub* hub = nullptr;

@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "proto/plumbline/v1/job_service.grpc.pb.h"
 #include "server/api/call.h"
+#include "server/api/generation_references.h"
 #include "server/api/job_filter.h"
 #include "server/api/job_reads.h"
 #include "server/api/report.h"
@@ -175,6 +176,7 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     PLUMBLINE_RETURN_IF_ERROR(ValidateSpec(
         [this](const std::string& name) { return api_.store->ReadArtifact(name).ok(); },
         &job.spec));
+    PLUMBLINE_RETURN_IF_ERROR(ResolveReferences(api_, &job));
     job.request_id = request.request_id();
     job.request_sha256 = Sha256Hex(DeterministicBytes(job.spec));
     return job;

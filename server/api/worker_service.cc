@@ -122,13 +122,13 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
   }
 
   grpc::ServerReadReactor<v1::PutStepRequest>* PutStep(grpc::CallbackServerContext*,
-                                                       v1::PutStepResponse*) override {
-    return RefusePutStep(api_);
+                                                       v1::PutStepResponse* response) override {
+    return NewPutStepStream(api_, response);
   }
 
-  grpc::ServerWriteReactor<v1::GetStepResponse>* GetStep(grpc::CallbackServerContext*,
-                                                         const v1::GetStepRequest*) override {
-    return RefuseGetStep(api_);
+  grpc::ServerWriteReactor<v1::GetStepResponse>* GetStep(
+      grpc::CallbackServerContext*, const v1::GetStepRequest* request) override {
+    return NewGetStepStream(api_, *request);
   }
 
   grpc::ServerReadReactor<v1::PutArtifactRequest>* PutArtifact(grpc::CallbackServerContext*,

@@ -19,9 +19,11 @@ grpc::ServerReadReactor<v1::ReportEventsRequest>* NewReportEventsStream(
 grpc::ServerReadReactor<v1::PutArtifactRequest>* NewPutArtifactStream(const Api& api,
                                                                       v1::Artifact* response);
 
-// UNIMPLEMENTED: this server has no step store.
-grpc::ServerReadReactor<v1::PutStepRequest>* RefusePutStep(const Api& api);
-grpc::ServerWriteReactor<v1::GetStepResponse>* RefuseGetStep(const Api& api);
+grpc::ServerReadReactor<v1::PutStepRequest>* NewPutStepStream(const Api& api,
+                                                              v1::PutStepResponse* response);
+// `request` must outlive the stream.
+grpc::ServerWriteReactor<v1::GetStepResponse>* NewGetStepStream(const Api& api,
+                                                                const v1::GetStepRequest& request);
 
 }  // namespace plumbline::server
 

@@ -70,6 +70,15 @@ struct ServerMetrics::Families {
                             .Help("Duration of attempts that their worker ended")
                             .Register(registry)
                             .Add({}, TaskSeconds())),
+        step_write_seconds(prometheus::BuildHistogram()
+                               .Name("plumbline_step_write_seconds")
+                               .Help("Duration of steps' writes, from their last byte to the disk")
+                               .Register(registry)
+                               .Add({}, CallSeconds())),
+        steps_stored(Counter(registry, "plumbline_steps_stored_total", "Steps that were saved")),
+        step_bytes_written(Counter(registry, "plumbline_step_bytes_written_total",
+                                   "Bytes of the steps that were saved")),
+        step_bytes(Gauge(registry, "plumbline_store_step_bytes", "Bytes of the steps kept now")),
         queued(Gauge(registry, "plumbline_queue_depth_tasks", "Tasks that wait")),
         queue_age(Gauge(registry, "plumbline_queue_age_seconds",
                         "How long the oldest waiting task has waited")),
@@ -105,6 +114,10 @@ struct ServerMetrics::Families {
   Histogram& write_seconds;
   Histogram& write_sets;
   Histogram& attempt_seconds;
+  Histogram& step_write_seconds;
+  prometheus::Counter& steps_stored;
+  prometheus::Counter& step_bytes_written;
+  prometheus::Gauge& step_bytes;
   prometheus::Gauge& queued;
   prometheus::Gauge& queue_age;
   prometheus::Gauge& running;
@@ -135,6 +148,16 @@ void ServerMetrics::RecordStoreWrite(absl::Duration duration, int sets) {
 
 void ServerMetrics::RecordAttempt(absl::Duration duration) {
   families_->attempt_seconds.Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::RecordStepWrite(absl::Duration duration, int64_t bytes) {
+  families_->step_write_seconds.Observe(absl::ToDoubleSeconds(duration));
+  families_->steps_stored.Increment();
+  families_->step_bytes_written.Increment(static_cast<double>(bytes));
+}
+
+void ServerMetrics::SetStepBytes(int64_t bytes) {
+  families_->step_bytes.Set(static_cast<double>(bytes));
 }
 
 void ServerMetrics::SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load,

@@ -1,6 +1,7 @@
 #ifndef PLUMBLINE_SERVER_METRICS_SERVER_METRICS_H_
 #define PLUMBLINE_SERVER_METRICS_SERVER_METRICS_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/strings/string_view.h"
@@ -20,10 +21,12 @@ class ServerMetrics {
   void RecordCall(absl::string_view method, absl::string_view code, absl::Duration duration);
   void RecordStoreWrite(absl::Duration duration, int sets);
   void RecordAttempt(absl::Duration duration);
+  void RecordStepWrite(absl::Duration duration, int64_t bytes);
 
   // Sets what is counted elsewhere, before it is read.
   void SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load, absl::Time now);
   void SetWatchers(int64_t watchers);
+  void SetStepBytes(int64_t bytes);
 
  private:
   struct Families;

@@ -184,6 +184,12 @@ void Dispatcher::CreateJob(const Caller& caller, NewJob job, Done<int64_t> done)
       created.set_name(JobName(ids_->NewId()));
       created.set_creator(caller.principal);
       std::vector<store::TaskRecord> tasks = PlanTasks(created);
+      for (store::TaskRecord& task : tasks) {
+        if (!task.spec().has_generation()) continue;
+        if (job.gate_identity.has_value()) *task.mutable_gate_identity() = *job.gate_identity;
+        const auto against = job.against_runs.find(task.spec().generation().seeds(0));
+        if (against != job.against_runs.end()) task.set_against_run(against->second);
+      }
       v1::AuditEvent audit = Audit(caller, created.name());
       live_jobs_[IdOf(created)] = number;
       if (!job.request_id.empty()) {
@@ -284,6 +290,26 @@ absl::StatusOr<TaskKey> Dispatcher::CheckLease(const std::string& task, int64_t 
   return key;
 }
 
+absl::StatusOr<StepOwner> Dispatcher::BeginStep(const std::string& task, int64_t token,
+                                                const std::string& run) {
+  absl::MutexLock lock(&mutex_);
+  StepOwner owner;
+  PLUMBLINE_ASSIGN_OR_RETURN(owner.task, FindTask(task, token));
+  PLUMBLINE_RETURN_IF_ERROR(AnnotateStatus(store_->CheckLease(owner.task, token), task));
+  PLUMBLINE_RETURN_IF_ERROR(scheduler_.NoteRun(owner.task, token, run));
+  const v1::Attempt& attempt = *scheduler_.FindHeld(owner.task, token)->attempts().rbegin();
+  owner.worker = attempt.worker();
+  owner.attempt = attempt.number();
+  WriteSet set = scheduler_.TakeChanges();
+  if (!set.empty()) Commit(std::move(set), nullptr);
+  return owner;
+}
+
+std::vector<std::string> Dispatcher::JobsNeeding(const v1::Run& run) const {
+  absl::MutexLock lock(&mutex_);
+  return scheduler_.JobsNeeding(run);
+}
+
 void Dispatcher::ReportEvents(const v1::ReportEventsRequest& request, Done<int64_t> done) {
   absl::StatusOr<TaskKey> key = absl::InvalidArgumentError("");
   absl::Status status = CheckNumbers(request);
@@ -305,6 +331,10 @@ void Dispatcher::ReportEvents(const v1::ReportEventsRequest& request, Done<int64
           scheduler_.AcceptEvents(*key, token, request.events(0).client_sequence(), last, progress);
       status = fresh.status();
       if (status.ok()) {
+        for (int64_t i = request.events_size() - *fresh; i < request.events_size(); ++i) {
+          const v1::JobEvent& event = request.events(static_cast<int>(i)).event();
+          if (event.has_step()) scheduler_.CountStep(*key, event.step());
+        }
         // Durable once what was committed before is: known events cost an empty set.
         WriteSet set = scheduler_.TakeChanges();
         const v1::Task& task = *scheduler_.FindHeld(*key, token);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -32,6 +34,16 @@ struct NewJob {
   v1::JobSpec spec;  // Checked and canonical.
   std::string request_id;
   std::string request_sha256;
+  // Of a generation: what its gate certified, and the runs to compare with, by seed.
+  std::optional<v1::NumericalIdentity> gate_identity;
+  std::map<uint64_t, std::string> against_runs;
+};
+
+// Whose step is stored.
+struct StepOwner {
+  TaskKey task;
+  std::string worker;  // "workers/{worker}".
+  int32_t attempt = 0;
 };
 
 // The scheduler behind a lock, with the store behind the scheduler: every change is made in memory,
@@ -94,6 +106,12 @@ class Dispatcher {
   // Where the writes of an attempt go. Every one is ABORTED (LEASE_LOST) under a token that is not
   // the task's newest.
   absl::StatusOr<TaskKey> CheckLease(const std::string& task, int64_t token) const;
+  // CheckLease, and notes that the task's run is `run`, "runs/{run}"; that is durable before any
+  // write of the caller's that comes after.
+  absl::StatusOr<StepOwner> BeginStep(const std::string& task, int64_t token,
+                                      const std::string& run);
+  // As Scheduler's.
+  std::vector<std::string> JobsNeeding(const v1::Run& run) const;
   // Answers with the newest client sequence number that is durable.
   void ReportEvents(const v1::ReportEventsRequest& request, Done<int64_t> done);
   // Answers with the name of the artifact that this one replaced, or "": its bytes are of no use.

@@ -124,6 +124,21 @@ std::vector<store::TaskRecord> PlanLayouts(const v1::Job& job,
   return tasks;
 }
 
+// A task for each seed that is asked for.
+std::vector<store::TaskRecord> PlanSeeds(const v1::Job& job) {
+  const v1::GenerationSpec& generation = job.spec().generation();
+  const auto& seeds =
+      generation.seeds().empty() ? generation.contract().seeds() : generation.seeds();
+  std::vector<store::TaskRecord> tasks;
+  for (int i = 0; i < seeds.size(); ++i) {
+    v1::JobSpec narrowed = job.spec();
+    narrowed.mutable_generation()->clear_seeds();
+    narrowed.mutable_generation()->add_seeds(seeds[i]);
+    tasks.push_back(NewTask(job, i, absl::StrCat("seed ", seeds[i]), std::move(narrowed)));
+  }
+  return tasks;
+}
+
 }  // namespace
 
 v1::JobKind KindOf(const v1::JobSpec& spec) {
@@ -198,6 +213,8 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
     case v1::JOB_KIND_SWEEP:
     case v1::JOB_KIND_RULE:
     case v1::JOB_KIND_VERDICT:
+    case v1::JOB_KIND_GENERATION:
+    case v1::JOB_KIND_DIAGNOSTIC:
       return absl::OkStatus();
     case v1::JOB_KIND_BLOCK_REPLAY:
     case v1::JOB_KIND_FULL_MODEL: {
@@ -275,6 +292,10 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
       return {NewTask(job, 0, "rule", spec)};
     case v1::JobSpec::kVerdict:
       return {NewTask(job, 0, "bundle", spec)};
+    case v1::JobSpec::kGeneration:
+      return PlanSeeds(job);
+    case v1::JobSpec::kDiagnostic:
+      return {NewTask(job, 0, absl::StrCat("step ", spec.diagnostic().step()), spec)};
     case v1::JobSpec::kFullModel:
       return PlanLayouts(job, &LayoutsOfFullModel);
     case v1::JobSpec::kSweep:

@@ -263,6 +263,38 @@ absl::StatusOr<int64_t> Scheduler::NewestClientSequence(TaskKey key, int64_t tok
   return FindTask(key)->lease->record.client_sequence();
 }
 
+absl::Status Scheduler::NoteRun(TaskKey key, int64_t token, const std::string& run) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckLease(key, token));
+  v1::Task& task = *FindTask(key)->record.mutable_task();
+  if (task.run() == run) return absl::OkStatus();
+  task.set_run(run);
+  changed_tasks_.insert(key);
+  return absl::OkStatus();
+}
+
+void Scheduler::CountStep(TaskKey key, const v1::StepEvent& step) {
+  TaskState* const task = FindTask(key);
+  if (task == nullptr || !task->lease.has_value() ||
+      !task->lease->counted_steps.insert({step.step(), step.origin()}).second) {
+    return;
+  }
+  v1::Attempt& attempt = *task->record.mutable_task()->mutable_attempts()->rbegin();
+  switch (step.origin()) {
+    case v1::STEP_ORIGIN_COMPUTED:
+      attempt.set_steps_computed(attempt.steps_computed() + 1);
+      break;
+    case v1::STEP_ORIGIN_REPLAYED:
+      attempt.set_steps_replayed(attempt.steps_replayed() + 1);
+      break;
+    case v1::STEP_ORIGIN_RECOMPUTED:
+      attempt.set_steps_recomputed(attempt.steps_recomputed() + 1);
+      break;
+    default:
+      return;
+  }
+  changed_tasks_.insert(key);
+}
+
 const v1::Task* Scheduler::FindHeld(TaskKey key, int64_t token) const {
   return CheckLease(key, token).ok() ? &FindTask(key)->record.task() : nullptr;
 }

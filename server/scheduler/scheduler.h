@@ -86,6 +86,9 @@ class Scheduler {
   // Cancels what is queued; what runs is told at its worker's next heartbeat. NOT_FOUND if the job
   // is not live.
   absl::Status Cancel(int64_t number, absl::string_view reason);
+  // Names of the live jobs that need a run: theirs, one they are compared with, or one of the same
+  // seed as a task whose run is not known yet.
+  std::vector<std::string> JobsNeeding(const v1::Run& run) const;
   // Fills in what is in memory alone: progress and waiting reasons, of the tasks too if there are
   // any. Leaves a job that is not live as it is.
   void AddPresentState(int64_t number, v1::Job* job) const;
@@ -117,6 +120,10 @@ class Scheduler {
   absl::Status Complete(TaskKey key, int64_t token, const v1::TaskReport& report);
   absl::Status Fail(TaskKey key, int64_t token, const v1::TaskFailure& failure);
   absl::Status Release(const v1::ReleaseTaskRequest& request, TaskKey key);
+  // The attempt's run, "runs/{run}", now that it is known.
+  absl::Status NoteRun(TaskKey key, int64_t token, const std::string& run);
+  // Counts a step of the attempt by its origin; one that was counted is not counted again.
+  void CountStep(TaskKey key, const v1::StepEvent& step);
   // The attempt as recorded, for events and reports. Null if `token` holds no lease.
   const v1::Task* FindHeld(TaskKey key, int64_t token) const;
 
@@ -135,6 +142,7 @@ class Scheduler {
     absl::Time deadline;
     int64_t first_sequence = 0;
     int64_t last_sequence = 0;
+    std::set<std::pair<int32_t, v1::StepOrigin>> counted_steps;
   };
   struct TaskState {
     store::TaskRecord record;

@@ -85,6 +85,27 @@ v1::Progress Scheduler::ProgressOf(const JobState& job) const {
   return progress;
 }
 
+std::vector<std::string> Scheduler::JobsNeeding(const v1::Run& run) const {
+  const auto needs = [&run](const TaskState& task) {
+    const v1::JobSpec& spec = task.record.spec();
+    if (task.record.task().run() == run.name() || task.record.against_run() == run.name() ||
+        spec.diagnostic().run() == run.name() || spec.decode().run() == run.name() ||
+        spec.comparison().runs().a() == run.name() || spec.comparison().runs().b() == run.name()) {
+      return true;
+    }
+    return spec.has_generation() && task.record.task().run().empty() &&
+           spec.generation().seeds_size() == 1 && spec.generation().seeds(0) == run.seed();
+  };
+  std::vector<std::string> names;
+  for (const auto& [number, job] : jobs_) {
+    if (std::any_of(job.tasks.begin(), job.tasks.end(), needs)) {
+      names.push_back(job.record.job().name());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 void Scheduler::AddPresentState(int64_t number, v1::Job* job) const {
   const auto state = jobs_.find(number);
   if (state == jobs_.end()) return;

@@ -193,6 +193,10 @@ void Scheduler::Grant(WorkerState* worker, TaskKey key, v1::Assignment* assignme
   *assignment->mutable_spec() = task->record.spec();
   assignment->set_title(record.title());
   assignment->set_next_client_sequence(1);
+  if (task->record.has_gate_identity()) {
+    *assignment->mutable_gate_identity() = task->record.gate_identity();
+  }
+  assignment->set_against_run(task->record.against_run());
 }
 
 void Scheduler::ExtendLease(TaskKey key, TaskState* task) {
@@ -240,6 +244,9 @@ absl::StatusOr<v1::HeartbeatResponse> Scheduler::Heartbeat(const v1::HeartbeatRe
     TaskState* const task = FindTask(key->second);
     ExtendLease(key->second, task);
     if (each.has_progress()) task->progress = each.progress();
+    if (!each.run().empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(NoteRun(key->second, each.fencing_token(), each.run()));
+    }
     *directive.mutable_lease() = ToLease(key->second, *task);
     directive.set_action(IsCancelled(key->second) ? v1::HeartbeatResponse::Directive::ACTION_CANCEL
                          : drains                 ? v1::HeartbeatResponse::Directive::ACTION_RELEASE

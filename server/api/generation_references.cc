@@ -1,0 +1,179 @@
+#include "server/api/generation_references.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "server/resource_name.h"
+#include "server/scheduler/job_plan.h"
+#include "server/store/run_identity.h"
+#include "server/store/run_name.h"
+
+namespace plumbline::server {
+namespace {
+
+struct Referred {
+  int64_t number = 0;
+  v1::Job job;
+};
+
+absl::StatusOr<Referred> FindJob(const Api& api, const std::string& name, absl::string_view field,
+                                 v1::JobKind kind) {
+  Referred referred;
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseName(name, "jobs", field));
+  const absl::StatusOr<int64_t> number = api.store->FindJob(id);
+  if (absl::IsNotFound(number.status())) {
+    return FieldError(field, absl::StrCat("there is no ", name),
+                      absl::StrCat("a ", KindName(kind), " job"));
+  }
+  if (!number.ok()) return number.status();
+  PLUMBLINE_ASSIGN_OR_RETURN(const store::JobRecord record, api.store->ReadJob(*number));
+  if (record.job().kind() != kind) {
+    return FieldError(field, absl::StrCat(name, " is a ", KindName(record.job().kind()), " job"),
+                      absl::StrCat("a ", KindName(kind), " job"));
+  }
+  referred.number = *number;
+  referred.job = record.job();
+  return referred;
+}
+
+absl::Status NotPassed(const std::string& message) {
+  return WithReason(absl::FailedPreconditionError(message), "GATE_NOT_PASSED");
+}
+
+// The one numerical identity of all the gate's tasks.
+absl::StatusOr<v1::NumericalIdentity> CertifiedBy(const Api& api, const Referred& gate) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
+                             api.store->ReadTasks(gate.number));
+  v1::NumericalIdentity certified;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::TaskReport report,
+                               api.store->ReadReport({gate.number, static_cast<int32_t>(i)}));
+    if (report.identity().sha256().empty()) {
+      return NotPassed(absl::StrCat(tasks[i].task().name(), " says no numerical identity"));
+    }
+    if (i == 0) certified = report.identity();
+    PLUMBLINE_RETURN_IF_ERROR(CheckSameParts(certified.parts(), report.identity().parts(),
+                                             gate.job.name(), "IDENTITY_DIFFERS"));
+  }
+  return certified;
+}
+
+absl::Status ResolveGate(const Api& api, NewJob* job) {
+  const std::string& name = job->spec.generation().gate();
+  if (job->spec.generation().authorisation_case() != v1::GenerationSpec::kGate) {
+    return absl::OkStatus();
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(const Referred gate,
+                             FindJob(api, name, "spec.generation.gate", v1::JOB_KIND_FULL_MODEL));
+  if (gate.job.state() != v1::JOB_STATE_SUCCEEDED) {
+    return NotPassed(absl::StrCat(name, " has not run to its end"));
+  }
+  if (!gate.job.spec().inject().empty()) {
+    return NotPassed(absl::StrCat(name, " is a negative control, of ", gate.job.spec().inject()));
+  }
+  if (gate.job.verdict().outcome() != v1::OUTCOME_PASSED) {
+    return NotPassed(absl::StrCat(name, " did not pass: ", gate.job.verdict().sentence()));
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(job->gate_identity, CertifiedBy(api, gate));
+  // The rest of the identity is known where the task runs: the worker compares all of it.
+  const std::string& composition = gate.job.spec().composition();
+  if (composition == job->spec.composition()) return absl::OkStatus();
+  const Precondition differs{"IDENTITY", absl::StrCat(name, ": composition"),
+                             absl::StrCat("is ", Quoted(composition), " there and ",
+                                          Quoted(job->spec.composition()), " here")};
+  return WithReason(WithPreconditions(absl::FailedPreconditionError(
+                                          absl::StrCat(differs.subject, " ", differs.description)),
+                                      {differs}),
+                    "IDENTITY_DIFFERS");
+}
+
+// Fields that decide what is generated and differ.
+std::vector<std::string> DifferingFields(v1::GenerationContract a, v1::GenerationContract b) {
+  for (v1::GenerationContract* const contract : {&a, &b}) {
+    contract->clear_seeds();
+    contract->clear_bounds();
+    contract->clear_decoder();
+    contract->clear_checkpoint_sha256();
+    contract->clear_conditioning_sha256();
+  }
+  std::vector<std::string> names;
+  const google::protobuf::Descriptor& type = *v1::GenerationContract::descriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    google::protobuf::util::MessageDifferencer differencer;
+    if (!differencer.CompareWithFields(a, b, {type.field(i)}, {type.field(i)})) {
+      names.push_back(type.field(i)->name());
+    }
+  }
+  return names;
+}
+
+absl::Status ResolveAgainst(const Api& api, NewJob* job) {
+  const v1::GenerationSpec& generation = job->spec.generation();
+  const std::string& name = generation.against();
+  if (name.empty()) return absl::OkStatus();
+  constexpr absl::string_view kField = "spec.generation.against";
+  PLUMBLINE_ASSIGN_OR_RETURN(const Referred against,
+                             FindJob(api, name, kField, v1::JOB_KIND_GENERATION));
+  const std::vector<std::string> differing =
+      DifferingFields(against.job.spec().generation().contract(), generation.contract());
+  if (!differing.empty()) {
+    return FieldError(kField,
+                      absl::StrCat(name, " has another contract: ", absl::StrJoin(differing, ", ")),
+                      "a generation under the same contract");
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
+                             api.store->ReadTasks(against.number));
+  std::map<uint64_t, const v1::Task*> by_seed;
+  for (const store::TaskRecord& task : tasks) {
+    if (task.spec().generation().seeds_size() == 1) {
+      by_seed[task.spec().generation().seeds(0)] = &task.task();
+    }
+  }
+  const auto& seeds =
+      generation.seeds().empty() ? generation.contract().seeds() : generation.seeds();
+  for (const uint64_t seed : seeds) {
+    const auto task = by_seed.find(seed);
+    if (task == by_seed.end()) {
+      return FieldError(kField, absl::StrCat(name, " has no seed ", seed),
+                        "a generation of the same seeds");
+    }
+    if (task->second->state() != v1::JOB_STATE_SUCCEEDED || task->second->run().empty()) {
+      return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                            task->second->name(), ", seed ", seed, ", has not finished its run")),
+                        "AGAINST_NOT_FINISHED");
+    }
+    job->against_runs[seed] = task->second->run();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ResolveReferences(const Api& api, NewJob* job) {
+  if (job->spec.has_diagnostic()) {
+    constexpr absl::string_view kField = "spec.diagnostic.run";
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string id,
+                               ParseRunName(job->spec.diagnostic().run(), kField));
+    const absl::Status found = api.steps->GetRun(id).status();
+    return absl::IsNotFound(found) ? FieldError(kField, found.message(), "a run that is stored")
+                                   : found;
+  }
+  if (!job->spec.has_generation()) return absl::OkStatus();
+  PLUMBLINE_RETURN_IF_ERROR(ResolveGate(api, job));
+  PLUMBLINE_RETURN_IF_ERROR(ResolveAgainst(api, job));
+  for (int i = 0; i < job->spec.generation().spread_size(); ++i) {
+    PLUMBLINE_RETURN_IF_ERROR(FindJob(api, job->spec.generation().spread(i),
+                                      absl::StrCat("spec.generation.spread[", i, "]"),
+                                      v1::JOB_KIND_GENERATION)
+                                  .status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace plumbline::server

@@ -1,0 +1,194 @@
+#include "server/scheduler/generation_validation.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/status.h"
+#include "server/resource_name.h"
+#include "server/scheduler/job_plan.h"
+#include "server/scheduler/job_validation.h"
+#include "server/store/run_name.h"
+
+namespace plumbline::server {
+namespace {
+
+constexpr int kMaxSeeds = 1024;
+constexpr int32_t kMaxPixels = 1 << 14;
+constexpr int32_t kMaxFrames = 1 << 16;
+constexpr int32_t kMaxGridPoints = 10000;
+constexpr int32_t kMaxMultiprocessors = 1024;
+constexpr int32_t kMaxSamplingRate = 384000;
+constexpr int32_t kMaxAudioLatents = 1 << 22;
+constexpr int kMaxSpread = 16;
+constexpr absl::string_view kContract = "spec.generation.contract";
+
+bool IsRng(absl::string_view rng) {
+  int32_t multiprocessors = 0;
+  return rng.empty() || rng == "torch-cpu" ||
+         (absl::ConsumePrefix(&rng, "torch-cuda:") && absl::SimpleAtoi(rng, &multiprocessors) &&
+          multiprocessors >= 1 && multiprocessors <= kMaxMultiprocessors &&
+          absl::StrCat(multiprocessors) == rng);
+}
+
+bool IsSha256(absl::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+}
+
+class ContractChecker {
+ public:
+  ContractChecker(const v1::GenerationContract& contract, SpecChecker* checker)
+      : contract_(contract), checker_(checker) {}
+
+  void Check() {
+    const v1::GenerationContract& c = contract_;
+    Seeds();
+    Range("num_frames", c.num_frames(), 1, kMaxFrames);
+    Side("height", c.height());
+    Side("width", c.width());
+    Range("num_inference_steps", c.num_inference_steps(), 2, kMaxGridPoints);
+    if (c.has_video_shift()) Positive("video_shift", c.video_shift());
+    if (c.has_audio_shift()) Positive("audio_shift", c.audio_shift());
+    if (c.has_fps()) Positive("fps", c.fps());
+    if (c.has_sampling_rate()) Range("sampling_rate", c.sampling_rate(), 1, kMaxSamplingRate);
+    if (!IsRng(c.rng())) {
+      Add("rng", absl::StrCat(Quoted(c.rng()), " is no generator"),
+          absl::StrCat("torch-cpu, torch-cuda:N with N from 1 to ", kMaxMultiprocessors));
+    }
+    if (!c.decoder().empty()) {
+      checker_->Add(CanonicalComposition(c.decoder(), kWholeModel, Field("decoder")).status());
+    }
+    if (c.has_num_audio_latents()) {
+      Range("num_audio_latents", c.num_audio_latents(), 1, kMaxAudioLatents);
+    }
+    Bounds();
+    for (const auto& [name, digest] : {std::pair("checkpoint_sha256", c.checkpoint_sha256()),
+                                       std::pair("conditioning_sha256", c.conditioning_sha256())}) {
+      if (!digest.empty() && !IsSha256(digest)) {
+        Add(name, absl::StrCat(Quoted(digest), " is no SHA-256"), "64 lower-case hex digits");
+      }
+    }
+  }
+
+ private:
+  static std::string Field(absl::string_view name) { return absl::StrCat(kContract, ".", name); }
+
+  void Add(absl::string_view name, absl::string_view what, absl::string_view accepted) {
+    checker_->Add(Field(name), what, accepted);
+  }
+  void Range(absl::string_view name, int64_t value, int64_t min, int64_t max) {
+    checker_->Range(Field(name), value, min, max);
+  }
+  void Side(absl::string_view name, int32_t pixels) {
+    if (pixels < 32 || pixels > kMaxPixels || pixels % 32 != 0) {
+      Add(name, absl::StrCat(pixels, " is not possible"),
+          absl::StrCat("multiples of 32 to ", kMaxPixels));
+    }
+  }
+  void Positive(absl::string_view name, double value) {
+    if (!std::isfinite(value) || value <= 0) {
+      Add(name, absl::StrCat(value, " is not possible"), "more than 0");
+    }
+  }
+  void Between(absl::string_view name, double value, double min, double max) {
+    if (!(value >= min && value <= max)) {
+      Add(absl::StrCat("bounds.", name), absl::StrCat(value, " is out of range"),
+          absl::StrCat(min, " to ", max));
+    }
+  }
+
+  void Seeds() {
+    const auto& seeds = contract_.seeds();
+    if (seeds.empty() || seeds.size() > kMaxSeeds) {
+      Add("seeds", absl::StrCat(seeds.size(), " seeds"), absl::StrCat("1 to ", kMaxSeeds));
+    }
+    if (std::set<uint64_t>(seeds.begin(), seeds.end()).size() !=
+        static_cast<size_t>(seeds.size())) {
+      Add("seeds", "one is there twice", "each seed once");
+    }
+  }
+
+  void Bounds() {
+    const v1::QualityBounds& bounds = contract_.bounds();
+    if (bounds.has_psnr_db_min()) Between("psnr_db_min", bounds.psnr_db_min(), 0, 300);
+    if (bounds.has_ssim_min()) Between("ssim_min", bounds.ssim_min(), -1, 1);
+    if (bounds.has_temporal_rmse_max()) {
+      Between("temporal_rmse_max", bounds.temporal_rmse_max(), 0, 2);
+    }
+    if (bounds.has_audio_relative_l2_max()) {
+      Between("audio_relative_l2_max", bounds.audio_relative_l2_max(), 0, 1e6);
+    }
+  }
+
+  const v1::GenerationContract& contract_;
+  SpecChecker* const checker_;
+};
+
+// They are what others are compared with, so nothing authorises them.
+bool IsReference(absl::string_view composition) {
+  return !absl::StrContains(composition, '+') &&
+         (composition == "golden" || absl::StartsWith(composition, "provider/"));
+}
+
+}  // namespace
+
+void CheckGeneration(v1::JobSpec* spec, SpecChecker* checker) {
+  const v1::GenerationSpec& generation = spec->generation();
+  checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  checker->Composition(kWholeModel, spec);
+  checker->Fault(KindName(v1::JOB_KIND_GENERATION), {}, spec->inject());
+  if (generation.has_contract()) {
+    ContractChecker(generation.contract(), checker).Check();
+  } else {
+    checker->Add(std::string(kContract), "is not set", "a contract");
+  }
+  checker->File("spec.generation.conditioning", generation.conditioning());
+  if (generation.has_noise()) checker->File("spec.generation.noise", generation.noise());
+
+  const auto& known = generation.contract().seeds();
+  const std::set<uint64_t> contract_seeds(known.begin(), known.end());
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < generation.seeds_size(); ++i) {
+    const uint64_t seed = generation.seeds(i);
+    if (contract_seeds.count(seed) > 0 && seeds.insert(seed).second) continue;
+    checker->Add(absl::StrCat("spec.generation.seeds[", i, "]"),
+                 absl::StrCat(seed, " is not in the contract, or is there twice"),
+                 "seeds of the contract, each once");
+  }
+
+  const bool needs_gate = !IsReference(spec->composition()) && spec->inject().empty();
+  if (needs_gate && generation.gate().empty() && !generation.preflight()) {
+    checker->Add("spec.generation.gate", absl::StrCat(spec->composition(), " is not authorised"),
+                 "a full-model job that passed under the same numerical identity, or preflight");
+  }
+  if (generation.authorisation_case() == v1::GenerationSpec::kGate) {
+    checker->Add(ParseName(generation.gate(), "jobs", "spec.generation.gate").status());
+  }
+  if (!generation.against().empty()) {
+    checker->Add(ParseName(generation.against(), "jobs", "spec.generation.against").status());
+  }
+  if (generation.spread_size() > kMaxSpread) {
+    checker->Add("spec.generation.spread", absl::StrCat(generation.spread_size(), " jobs"),
+                 absl::StrCat("at most ", kMaxSpread));
+  }
+  for (int i = 0; i < generation.spread_size(); ++i) {
+    checker->Add(
+        ParseName(generation.spread(i), "jobs", absl::StrCat("spec.generation.spread[", i, "]"))
+            .status());
+  }
+}
+
+void CheckDiagnostic(v1::JobSpec* spec, SpecChecker* checker) {
+  checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  checker->Composition(kWholeModel, spec);
+  checker->Add(ParseRunName(spec->diagnostic().run(), "spec.diagnostic.run").status());
+  checker->Range("spec.diagnostic.step", spec->diagnostic().step(), 0, kMaxGridPoints);
+  if (!spec->inject().empty())
+    checker->Add("spec.inject", "a step is replayed as it is", "nothing");
+}
+
+}  // namespace plumbline::server

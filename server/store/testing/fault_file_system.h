@@ -1,0 +1,72 @@
+#ifndef PLUMBLINE_SERVER_STORE_TESTING_FAULT_FILE_SYSTEM_H_
+#define PLUMBLINE_SERVER_STORE_TESTING_FAULT_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rocksdb/file_system.h"
+
+namespace plumbline::server {
+
+// The machine's files, of which a loss of power keeps what was synced, and of the rest as much as
+// chance has it: a file's unsynced end is torn off anywhere, and a file whose folder was not synced
+// since it was made may be gone. Renames and deletions are kept. Any thread may call.
+class FaultFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  FaultFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+
+  const char* Name() const override { return "FaultFileSystem"; }
+  static const char* kClassName() { return "FaultFileSystem"; }
+
+  // The power goes after so many more writes and syncs: all further ones fail.
+  void FailAfter(int operations);
+  // Writes fail for want of room, or no longer.
+  void SetFull(bool full);
+  // Whether FailAfter's time has come.
+  bool failed() const;
+  // What a loss of power leaves. Nothing may be open; afterwards everything works again.
+  void LosePower(std::mt19937* random);
+
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* result,
+                                 rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+
+ private:
+  class File;
+  class Directory;
+
+  struct State {
+    uint64_t size_bytes = 0;
+    uint64_t synced_bytes = 0;
+    bool in_folder = false;  // The folder was synced since.
+  };
+
+  // Counts an operation; an error once the power is gone.
+  rocksdb::IOStatus Count(bool writes);
+  void Wrote(const std::string& name, uint64_t bytes);
+  void Truncated(const std::string& name, uint64_t size_bytes);
+  void Synced(const std::string& name);
+  void SyncedFolder(const std::string& folder);
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, State> files_ ABSL_GUARDED_BY(mutex_);
+  int operations_left_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: no end.
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace plumbline::server
+
+#endif  // PLUMBLINE_SERVER_STORE_TESTING_FAULT_FILE_SYSTEM_H_

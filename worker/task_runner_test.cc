@@ -136,12 +136,24 @@ TEST_F(TaskRunnerTest, ErrorBecomesTheTasksFailure) {
 
 TEST_F(TaskRunnerTest, TooLittleMemoryHandsTheTaskBack) {
   EXPECT_EQ(Run([](const v1::JobSpec&, const jobs::JobEnvironment&) {
-              return absl::ResourceExhaustedError("needs 9 bytes of device memory");
+              return WithNeededMemory(
+                  absl::ResourceExhaustedError("needs 9 bytes of device memory"), 9);
             }),
             AttemptOutcome::kReleased);
   ASSERT_EQ(coordinator_.releases().size(), 1u);
   EXPECT_EQ(coordinator_.releases()[0].reason(), v1::RELEASE_REASON_UNSUITABLE);
   EXPECT_EQ(coordinator_.releases()[0].message(), "needs 9 bytes of device memory");
+  EXPECT_EQ(coordinator_.releases()[0].needed_memory_bytes(), 9);
+}
+
+// Another worker's memory does not help where a disk is full.
+TEST_F(TaskRunnerTest, AFullDiskIsAFailureOfTheAttempt) {
+  EXPECT_EQ(Run([](const v1::JobSpec&, const jobs::JobEnvironment&) {
+              return absl::ResourceExhaustedError("tensors: cannot write: No space left on device");
+            }),
+            AttemptOutcome::kFailed);
+  EXPECT_EQ(coordinator_.completions().at(0).failure().failure_class(),
+            v1::FAILURE_CLASS_INFRASTRUCTURE);
 }
 
 TEST_F(TaskRunnerTest, LostLeaseWritesNothing) {

@@ -133,7 +133,9 @@ TEST_F(FaultsTest, WordsOfRequestsAreThoseOfTheGraph) {
     EXPECT_EQ(h3::FormatLayout(*h3::ParseLayout(layout.name, "layout")), layout.sizes);
   }
   EXPECT_EQ(absl::StrJoin(names, ", "), h3::NamedLayouts());
-  for (const FaultInfo& fault : Faults()) Make(fault.name);
+  for (const FaultInfo& fault : Faults()) {
+    if (fault.job == "block-replay") Make(fault.name);
+  }
 }
 
 TEST_F(FaultsTest, LastKeysAreDroppedForwardAndBackward) {

@@ -1,7 +1,9 @@
 // plumbline-server: the coordinator.
 #include <signal.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -12,6 +14,7 @@
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "server/coordinator.h"
+#include "server/store/backups.h"
 
 namespace plumbline::server {
 namespace {
@@ -25,6 +28,9 @@ struct Flags {
   std::string ready_file;
   std::string log_format = "text";
   std::string lease_duration = "15s";
+  std::string backup_dir;
+  int64_t step_budget_bytes = 0;
+  std::optional<int64_t> restore;
 };
 
 absl::Status Run(const Flags& flags, const sigset_t& signals) {
@@ -32,7 +38,22 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   PLUMBLINE_ASSIGN_OR_RETURN(logging.format, ParseLogFormat(flags.log_format));
   ConfigureLogging(logging);
 
+  const std::string backup_dir =
+      flags.backup_dir.empty() ? absl::StrCat(flags.data_dir, "/backups") : flags.backup_dir;
+  if (flags.step_budget_bytes < 0) {
+    return FieldError("step-budget", absl::StrCat(flags.step_budget_bytes, " is negative"),
+                      "0 or more bytes");
+  }
+  if (flags.restore.has_value()) {
+    if (*flags.restore < 0) {
+      return FieldError("restore", absl::StrCat(*flags.restore, " is no number of a backup"),
+                        "1 or more, or 0 for the newest");
+    }
+    return Backups::Restore(backup_dir, *flags.restore, absl::StrCat(flags.data_dir, "/store"));
+  }
   CoordinatorOptions options;
+  options.backup_dir = backup_dir;
+  options.step_budget_bytes = flags.step_budget_bytes;
   options.listen = {flags.listen};
   options.http = flags.http;
   options.data_dir = flags.data_dir;
@@ -80,6 +101,15 @@ int Main(int argc, char** argv) {
   app.add_option("--lease-duration", flags.lease_duration,
                  "A worker that is not heard of for so long loses its tasks, e.g. 15s")
       ->capture_default_str();
+  app.add_option("--step-budget", flags.step_budget_bytes,
+                 "Keep at most so many bytes of saved steps, e.g. 200GiB: above it the runs used "
+                 "longest ago go that no live job needs. Default: no limit")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  app.add_option("--backup-dir", flags.backup_dir,
+                 "Keep backups in this folder. Default: backups in --data-dir");
+  app.add_option("--restore", flags.restore,
+                 "Write this backup (its number; 0: the newest) to --data-dir, where there must be "
+                 "no store, and end");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

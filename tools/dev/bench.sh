@@ -1,0 +1,11 @@
+# ./dev bench: what the coordinator must be as fast as, against its peers in the same run.
+
+dev_bench() {
+  (($# <= 1)) || die "bench takes one folder at most"
+  require_packages build
+  # Not optimised: what takes the time is RocksDB's, OpenSSL's and the kernel's.
+  run_bazel build //server/bench:step_store_bench
+
+  echo "== Steps of 14.4 MB written one after another, synced"
+  bazel-bin/server/bench/step_store_bench "$@"
+}

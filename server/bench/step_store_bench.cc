@@ -134,7 +134,12 @@ absl::Status Put(StepStore* steps, const StepData& step, std::vector<std::string
   trailer.set_size_bytes(kStepBytes);
   trailer.set_sha256(step.sha256);
   PLUMBLINE_RETURN_IF_ERROR(upload.Finish(trailer));
-  return steps->PutStep({{1, 0}, 1, header, &upload}, v1::AuditEvent()).status();
+  NewStep put;
+  put.task = {1, 0};
+  put.fencing_token = 1;
+  put.header = header;
+  put.upload = &upload;
+  return steps->PutStep(put, v1::AuditEvent()).status();
 }
 
 // Seconds, sorted.

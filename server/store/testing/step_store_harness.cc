@@ -107,12 +107,19 @@ absl::StatusOr<v1::PutStepResponse> StepStoreHarness::Put(const TestStep& step, 
   trailer.set_size_bytes(static_cast<int64_t>(all.size()));
   trailer.set_sha256(Sha256Hex(all));
   PLUMBLINE_RETURN_IF_ERROR(upload.Finish(trailer));
-  return steps_->PutStep({kTask, token == 0 ? token_ : token, step.header, &upload},
-                         v1::AuditEvent());
+  NewStep put;
+  put.task = kTask;
+  put.fencing_token = token == 0 ? token_ : token;
+  put.header = step.header;
+  put.upload = &upload;
+  return steps_->PutStep(put, v1::AuditEvent());
 }
 
 absl::Status StepStoreHarness::PutRun(const TestStep& step) {
-  NewStep run{kTask, token_, step.header, nullptr};
+  NewStep run;
+  run.task = kTask;
+  run.fencing_token = token_;
+  run.header = step.header;
   run.header.clear_record();
   return steps_->PutRun(run, v1::AuditEvent());
 }

@@ -308,7 +308,7 @@ double RelativeL2(const Tensor& reference, const Tensor& x) {
     difference += (a - b) * (a - b);
     norm += a * a;
   });
-  return std::sqrt(difference / norm);
+  return std::sqrt(norm == 0 ? difference : difference / norm);
 }
 
 double EqualFraction(const Tensor& reference, const Tensor& x) {

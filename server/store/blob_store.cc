@@ -19,6 +19,9 @@ namespace {
 // flushed. After so many blob flushes the others are made to.
 constexpr int kFlushesBetweenLogTrims = 64;
 
+// A batch that was larger does not keep its memory. A released-size step has 14.4 MB.
+constexpr size_t kMaxKeptBytes = 32 << 20;
+
 rocksdb::WriteOptions Unlogged() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -59,6 +62,7 @@ absl::Status BlobStore::Write(const std::vector<Blob>& blobs) {
     PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(status, "write a blob"));
   }
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Write(Unlogged(), batch_.get()), "write a blob"));
+  if (batch_->GetDataSize() > kMaxKeptBytes) *batch_ = rocksdb::WriteBatch();
   CrashPoint("store.blobs_written");
   rocksdb::FlushOptions flush;
   flush.allow_write_stall = true;

@@ -4,8 +4,11 @@ dev_bench() {
   (($# <= 1)) || die "bench takes one folder at most"
   require_packages build
   # Not optimised: what takes the time is RocksDB's, OpenSSL's and the kernel's.
-  run_bazel build //server/bench:step_store_bench
+  run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench
 
   echo "== Steps of 14.4 MB written one after another, synced"
   bazel-bin/server/bench/step_store_bench "$@"
+
+  echo "== Start with many jobs and runs"
+  bazel-bin/server/bench/store_start_bench "$@"
 }

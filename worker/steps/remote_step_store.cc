@@ -198,9 +198,9 @@ v1::PutStepRequest::Header RemoteStepStore::MakeHeader(const RunFacts& facts) co
 absl::Status RemoteStepStore::Begin(const RunFacts& facts) {
   // A header without a record.
   const v1::PutStepRequest::Header header = MakeHeader(facts);
-  const absl::Status status =
-      Retry(stop_, [&] { return coordinator_->PutStep(header, {}, {kCallTimeout, &stop_}); })
-          .status();
+  const absl::Status status = Retry(stop_, [&] {
+                                return coordinator_->PutStep(header, {}, {kCallTimeout, &stop_});
+                              }).status();
   if (worker::IsLeaseLost(status)) task_->Stop(StopReason::kLeaseLost);
   return status;
 }

@@ -284,9 +284,9 @@ absl::Status GenerationRun::FinishStep(const Velocities& velocities, const v1::S
   return absl::OkStatus();
 }
 
-absl::Status GenerationRun::CheckInputs(const v1::StepRecord& record,
-                                        const TensorDigests& inputs) {
-  if (record.input_digest() == StepInputDigest(setup_.run_identity.sha256(), state_->step(), inputs)) {
+absl::Status GenerationRun::CheckInputs(const v1::StepRecord& record, const TensorDigests& inputs) {
+  if (record.input_digest() ==
+      StepInputDigest(setup_.run_identity.sha256(), state_->step(), inputs)) {
     return absl::OkStatus();
   }
   const std::string tensor = FirstDifference(inputs, record.inputs());

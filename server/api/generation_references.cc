@@ -160,9 +160,14 @@ absl::Status ResolveReferences(const Api& api, NewJob* job) {
     constexpr absl::string_view kField = "spec.diagnostic.run";
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string id,
                                ParseRunName(job->spec.diagnostic().run(), kField));
-    const absl::Status found = api.steps->GetRun(id).status();
-    return absl::IsNotFound(found) ? FieldError(kField, found.message(), "a run that is stored")
-                                   : found;
+    absl::StatusOr<v1::Run> run = api.steps->GetRun(id);
+    if (absl::IsNotFound(run.status())) {
+      return FieldError(kField, run.status().message(), "a run that is stored");
+    }
+    if (!run.ok()) return run.status();
+    *job->spec.mutable_diagnostic()->mutable_generation() = std::move(*run->mutable_generation());
+    if (job->spec.checkpoint().empty()) job->spec.set_checkpoint(run->checkpoint());
+    return absl::OkStatus();
   }
   if (!job->spec.has_generation()) return absl::OkStatus();
   PLUMBLINE_RETURN_IF_ERROR(ResolveGate(api, job));

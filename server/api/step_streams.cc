@@ -70,7 +70,7 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
     v1::PutStepRequest::Header& header = *message_.mutable_header();
     PLUMBLINE_RETURN_IF_ERROR(CheckStepHeader(header));
     PLUMBLINE_ASSIGN_OR_RETURN(
-        const StepOwner owner,
+        StepOwner owner,
         api_.dispatcher->BeginStep(header.task(), header.fencing_token(),
                                    absl::StrCat("runs/", header.identity().sha256())));
     if (header.has_record()) {
@@ -79,6 +79,8 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
     }
     step_.task = owner.task;
     step_.fencing_token = header.fencing_token();
+    step_.generation = std::move(*owner.spec.mutable_generation());
+    step_.checkpoint = owner.spec.checkpoint();
     step_.header = std::move(header);
     upload_ = std::make_unique<StepUpload>(step_.header);
     step_.upload = upload_.get();
@@ -91,6 +93,9 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
     if (!step_.header.has_record()) return api_.steps->PutRun(step_, std::move(audit));
     audit.set_message(absl::StrCat("step ", step_.header.record().index()));
     PLUMBLINE_ASSIGN_OR_RETURN(*response_, api_.steps->PutStep(step_, std::move(audit)));
+    if (!response_->already_stored()) {
+      api_.dispatcher->NoteSavedStep(step_.task, step_.fencing_token, response_->record().index());
+    }
     // The step is saved, whatever becomes of others.
     if (const auto deleted = api_.steps->EnforceBudget(); !deleted.ok()) {
       Log(LogLevel::kError, "runs cannot be deleted for want of room",

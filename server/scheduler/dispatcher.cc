@@ -300,9 +300,17 @@ absl::StatusOr<StepOwner> Dispatcher::BeginStep(const std::string& task, int64_t
   const v1::Attempt& attempt = *scheduler_.FindHeld(owner.task, token)->attempts().rbegin();
   owner.worker = attempt.worker();
   owner.attempt = attempt.number();
+  owner.spec = *scheduler_.FindHeldSpec(owner.task, token);
   WriteSet set = scheduler_.TakeChanges();
   if (!set.empty()) Commit(std::move(set), nullptr);
   return owner;
+}
+
+void Dispatcher::NoteSavedStep(TaskKey key, int64_t token, int32_t step) {
+  absl::MutexLock lock(&mutex_);
+  scheduler_.NoteSavedStep(key, token, step);
+  WriteSet set = scheduler_.TakeChanges();
+  if (!set.empty()) Commit(std::move(set), nullptr);
 }
 
 std::vector<std::string> Dispatcher::JobsNeeding(const v1::Run& run) const {
@@ -334,6 +342,7 @@ void Dispatcher::ReportEvents(const v1::ReportEventsRequest& request, Done<int64
         for (int64_t i = request.events_size() - *fresh; i < request.events_size(); ++i) {
           const v1::JobEvent& event = request.events(static_cast<int>(i)).event();
           if (event.has_step()) scheduler_.CountStep(*key, event.step());
+          if (event.has_sensitivity()) scheduler_.NoteSensitivity(*key, event.sensitivity());
         }
         // Durable once what was committed before is: known events cost an empty set.
         WriteSet set = scheduler_.TakeChanges();

@@ -44,6 +44,7 @@ struct StepOwner {
   TaskKey task;
   std::string worker;  // "workers/{worker}".
   int32_t attempt = 0;
+  v1::JobSpec spec;  // The task's.
 };
 
 // The scheduler behind a lock, with the store behind the scheduler: every change is made in memory,
@@ -110,6 +111,8 @@ class Dispatcher {
   // write of the caller's that comes after.
   absl::StatusOr<StepOwner> BeginStep(const std::string& task, int64_t token,
                                       const std::string& run);
+  // As Scheduler's.
+  void NoteSavedStep(TaskKey key, int64_t token, int32_t step);
   // As Scheduler's.
   std::vector<std::string> JobsNeeding(const v1::Run& run) const;
   // Answers with the newest client sequence number that is durable.

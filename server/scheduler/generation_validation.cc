@@ -183,7 +183,11 @@ void CheckGeneration(v1::JobSpec* spec, SpecChecker* checker) {
 }
 
 void CheckDiagnostic(v1::JobSpec* spec, SpecChecker* checker) {
-  checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  // Where there is none it is the run's.
+  if (!spec->checkpoint().empty()) checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  if (spec->diagnostic().has_generation()) {
+    checker->Add("spec.diagnostic.generation", "is what the run was made from", "nothing");
+  }
   checker->Composition(kWholeModel, spec);
   checker->Add(ParseRunName(spec->diagnostic().run(), "spec.diagnostic.run").status());
   checker->Range("spec.diagnostic.step", spec->diagnostic().step(), 0, kMaxGridPoints);

@@ -135,6 +135,9 @@ void Scheduler::RemoveFromQueue(TaskKey key, TaskState* task) {
 Scheduler::LeaseState Scheduler::EndAttempt(TaskKey key, TaskState* task, v1::AttemptEnd end,
                                             absl::string_view message) {
   v1::Attempt& attempt = *task->record.mutable_task()->mutable_attempts()->rbegin();
+  // Steps that it did not come to tell of.
+  attempt.set_steps_computed(attempt.steps_computed() +
+                             static_cast<int32_t>(task->lease->saved_steps.size()));
   *attempt.mutable_end_time() = ToTimestamp(clock_->Now());
   attempt.set_end(end);
   attempt.set_message(std::string(message));
@@ -263,36 +266,8 @@ absl::StatusOr<int64_t> Scheduler::NewestClientSequence(TaskKey key, int64_t tok
   return FindTask(key)->lease->record.client_sequence();
 }
 
-absl::Status Scheduler::NoteRun(TaskKey key, int64_t token, const std::string& run) {
-  PLUMBLINE_RETURN_IF_ERROR(CheckLease(key, token));
-  v1::Task& task = *FindTask(key)->record.mutable_task();
-  if (task.run() == run) return absl::OkStatus();
-  task.set_run(run);
-  changed_tasks_.insert(key);
-  return absl::OkStatus();
-}
-
-void Scheduler::CountStep(TaskKey key, const v1::StepEvent& step) {
-  TaskState* const task = FindTask(key);
-  if (task == nullptr || !task->lease.has_value() ||
-      !task->lease->counted_steps.insert({step.step(), step.origin()}).second) {
-    return;
-  }
-  v1::Attempt& attempt = *task->record.mutable_task()->mutable_attempts()->rbegin();
-  switch (step.origin()) {
-    case v1::STEP_ORIGIN_COMPUTED:
-      attempt.set_steps_computed(attempt.steps_computed() + 1);
-      break;
-    case v1::STEP_ORIGIN_REPLAYED:
-      attempt.set_steps_replayed(attempt.steps_replayed() + 1);
-      break;
-    case v1::STEP_ORIGIN_RECOMPUTED:
-      attempt.set_steps_recomputed(attempt.steps_recomputed() + 1);
-      break;
-    default:
-      return;
-  }
-  changed_tasks_.insert(key);
+const v1::JobSpec* Scheduler::FindHeldSpec(TaskKey key, int64_t token) const {
+  return CheckLease(key, token).ok() ? &FindTask(key)->record.spec() : nullptr;
 }
 
 const v1::Task* Scheduler::FindHeld(TaskKey key, int64_t token) const {
@@ -312,6 +287,7 @@ absl::Status Scheduler::Complete(TaskKey key, int64_t token, const v1::TaskRepor
   stored.set_task(record.name());
   stored.set_title(record.title());
   *stored.mutable_attempts() = record.attempts();
+  if (stored.has_generation()) CountSteps(record, stored.mutable_generation());
   changes_.PutReport(key, stored);
   AppendReportReady(key.job, record.name(), record.verdict());
   FinishTask(key, task, v1::JOB_STATE_SUCCEEDED, "");

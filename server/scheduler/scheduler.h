@@ -124,6 +124,12 @@ class Scheduler {
   absl::Status NoteRun(TaskKey key, int64_t token, const std::string& run);
   // Counts a step of the attempt by its origin; one that was counted is not counted again.
   void CountStep(TaskKey key, const v1::StepEvent& step);
+  // The attempt has saved a step that was not there: the task got on.
+  void NoteSavedStep(TaskKey key, int64_t token, int32_t step);
+  // For the attempts to come.
+  void NoteSensitivity(TaskKey key, const v1::SensitivityCheck& check);
+  // The share of the task under lease. Null if `token` holds no lease.
+  const v1::JobSpec* FindHeldSpec(TaskKey key, int64_t token) const;
   // The attempt as recorded, for events and reports. Null if `token` holds no lease.
   const v1::Task* FindHeld(TaskKey key, int64_t token) const;
 
@@ -143,6 +149,7 @@ class Scheduler {
     int64_t first_sequence = 0;
     int64_t last_sequence = 0;
     std::set<std::pair<int32_t, v1::StepOrigin>> counted_steps;
+    std::set<int32_t> saved_steps;  // Not yet counted.
   };
   struct TaskState {
     store::TaskRecord record;
@@ -208,6 +215,8 @@ class Scheduler {
   void SetWorkerState(WorkerState* worker, v1::WorkerState state);
   void MarkDraining(WorkerState* worker);
   void ForgetOldWorkers();
+  // Over all attempts.
+  static void CountSteps(const v1::Task& task, v1::GenerationReport* report);
   static v1::WorkerState PresentState(const WorkerState& worker);
   void Grant(WorkerState* worker, TaskKey key, v1::Assignment* assignment);
   void ExtendLease(TaskKey key, TaskState* task);

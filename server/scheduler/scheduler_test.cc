@@ -308,6 +308,60 @@ TEST_F(SchedulerTest, CancelsWhatIsQueuedAtOnceAndWhatRunsWhenItsWorkerHasStoppe
   EXPECT_FALSE(scheduler_.IsLive(1));
 }
 
+TEST_F(SchedulerTest, ASavedStepIsGettingOn) {
+  AddJob(1);
+  for (int attempt = 1; attempt <= 2 * options_.max_infrastructure_failures; ++attempt) {
+    Register("one", absl::StrCat("i", attempt));
+    const v1::Lease lease = Acquire("one", absl::StrCat("i", attempt));
+    ASSERT_EQ(lease.attempt(), attempt);
+    scheduler_.NoteSavedStep({1, 0}, lease.fencing_token(), attempt);
+    ASSERT_TRUE(Fail({1, 0}, lease.fencing_token(), v1::FAILURE_CLASS_INFRASTRUCTURE).ok());
+    ASSERT_TRUE(scheduler_.IsLive(1));
+  }
+}
+
+TEST_F(SchedulerTest, CountsEachStepOfAnAttemptOnce) {
+  AddJob(1);
+  Register("one");
+  const v1::Lease first = Acquire("one");
+  v1::StepEvent step;
+  step.set_origin(v1::STEP_ORIGIN_COMPUTED);
+  for (int index : {0, 1, 1}) {
+    step.set_step(index);
+    scheduler_.NoteSavedStep({1, 0}, first.fencing_token(), index);
+    scheduler_.CountStep({1, 0}, step);
+  }
+  // Saved, and the worker dies before it tells.
+  scheduler_.NoteSavedStep({1, 0}, first.fencing_token(), 2);
+  v1::SensitivityCheck check;
+  check.set_input("text");
+  scheduler_.NoteSensitivity({1, 0}, check);
+  scheduler_.NoteSensitivity({1, 0}, check);
+  Register("one", "i2");
+
+  EXPECT_TRUE(scheduler_.HearFrom("workers/one", "i2").ok());
+  const v1::Assignment second = scheduler_.Acquire("workers/one", "i2")->assignment();
+  ASSERT_EQ(second.sensitivity_size(), 1);
+  EXPECT_EQ(second.sensitivity(0).input(), "text");
+  step.set_origin(v1::STEP_ORIGIN_REPLAYED);
+  for (int index : {0, 1, 2}) {
+    step.set_step(index);
+    scheduler_.CountStep({1, 0}, step);
+  }
+  v1::TaskReport report;
+  report.mutable_generation()->set_steps_computed(9);
+  scheduler_.TakeChanges();
+  ASSERT_TRUE(scheduler_.Complete({1, 0}, second.lease().fencing_token(), report).ok());
+  const WriteSet changes = scheduler_.TakeChanges();
+  const v1::JobEvent* completed = nullptr;
+  for (const v1::JobEvent& event : changes.events()) {
+    if (event.has_attempt_change()) completed = &event;
+  }
+  ASSERT_NE(completed, nullptr);
+  EXPECT_EQ(completed->attempt_change().steps_replayed(), 3);
+  EXPECT_EQ(completed->attempt_change().steps_computed(), 0);
+}
+
 TEST_F(SchedulerTest, RestoresWhatTheStoreHolds) {
   // Two tasks, one running under a lease, as a store would hold them.
   v1::Job job;

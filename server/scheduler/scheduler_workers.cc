@@ -197,6 +197,7 @@ void Scheduler::Grant(WorkerState* worker, TaskKey key, v1::Assignment* assignme
     *assignment->mutable_gate_identity() = task->record.gate_identity();
   }
   assignment->set_against_run(task->record.against_run());
+  *assignment->mutable_sensitivity() = task->record.sensitivity();
 }
 
 void Scheduler::ExtendLease(TaskKey key, TaskState* task) {

@@ -42,6 +42,9 @@ struct NewStep {
   TaskKey task;
   int64_t fencing_token = 0;
   v1::PutStepRequest::Header header;
+  // What the task makes, for a run that is not there yet.
+  v1::GenerationSpec generation;
+  std::string checkpoint;
   // All its bytes; their digests are checked while they are written.
   const StepUpload* upload = nullptr;
 };

@@ -47,9 +47,9 @@ def read_safetensors(path):
     }
 
 
-def write_safetensors(path, tensors):
+def write_safetensors(path, tensors, metadata=None):
     """The reverse of read_safetensors."""
-    header = {}
+    header = {} if metadata is None else {"__metadata__": metadata}
     offset = 0
     for name, (dtype, shape, data) in tensors.items():
         header[name] = {
@@ -98,18 +98,23 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, *command):
+    def start(self, *command, environment=None):
         """A process whose output goes to files; killed when the test ends."""
         with open(self.path(f"process-{len(self.processes)}.log"), "wb") as log:
             process = subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, env=self.environment
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(self.environment, **(environment or {})),
             )
         process.log_path = log.name
         self.processes.append(process)
         return process
 
-    def start_and_await(self, ready_file, *command):
-        process = self.start(*command, f"--ready-file={ready_file}")
+    def start_and_await(self, ready_file, *command, environment=None):
+        if os.path.exists(ready_file):
+            os.remove(ready_file)
+        process = self.start(*command, f"--ready-file={ready_file}", environment=environment)
 
         def ready():
             if process.poll() is not None:
@@ -119,30 +124,34 @@ class Case(unittest.TestCase):
         wait_until(ready, f"{command[0]} is ready")
         return process, json.loads(pathlib.Path(ready_file).read_text())
 
-    def start_server(self, *flags, listen="127.0.0.1:0"):
+    def start_server(self, *flags, listen="127.0.0.1:0", environment=None):
         """A coordinator; a second call goes on with the data of the first."""
-        ready_file = self.path("server.json")
-        if os.path.exists(ready_file):
-            os.remove(ready_file)
         process, ready = self.start_and_await(
-            ready_file,
+            self.path("server.json"),
             SERVER,
             f"--listen={listen}",
             "--http=127.0.0.1:0",
             f"--data-dir={self.path('server')}",
             *flags,
+            environment=environment,
         )
         self.server = ready["listen"]
         return process
 
-    def start_worker(self, name, *flags, root=GOLDEN):
-        process, _ = self.start_and_await(
-            self.path(f"worker-{name}.json"),
+    def worker_command(self, name, *flags, root=GOLDEN):
+        return [
             WORKER,
             f"--server={self.server}",
             f"--state-dir={self.path('worker-' + name)}",
             f"--checkpoint-root={root}",
             *flags,
+        ]
+
+    def start_worker(self, name, *flags, root=GOLDEN, environment=None):
+        process, _ = self.start_and_await(
+            self.path(f"worker-{name}.json"),
+            *self.worker_command(name, *flags, root=root),
+            environment=environment,
         )
         return process
 

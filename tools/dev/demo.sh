@@ -1,4 +1,4 @@
-# ./dev demo: the main job end to end, as three separate processes on this machine.
+# ./dev demo: the main jobs end to end, as separate processes on this machine.
 
 # Waits until FILE exists. Ends the script if the process that is to write it (PID, called NAME) has ended.
 wait_for_file() {
@@ -14,6 +14,13 @@ json_string() {
   python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"
 }
 
+# A worker of SERVER that keeps its files under NAME; its process is $!.
+start_worker() {
+  bazel-bin/worker/plumbline-worker --server="$1" --checkpoint-root="$ROOT/tests/golden" --metrics=127.0.0.1:0 \
+    --grpc=127.0.0.1:0 --state-dir="$SCRATCH/$2" >"$SCRATCH/$2.log" 2>&1 &
+  STARTED_PIDS+=("$!")
+}
+
 dev_demo() {
   require_packages demo
   run_bazel build //server:plumbline-server //worker:plumbline-worker //client:plumbline
@@ -27,10 +34,8 @@ dev_demo() {
   local server
   server="$(json_string "$SCRATCH/server.json" listen)"
 
-  bazel-bin/worker/plumbline-worker --server="$server" --checkpoint-root="$ROOT/tests/golden" \
-    --metrics=127.0.0.1:0 --state-dir="$SCRATCH/worker" >"$SCRATCH/worker.log" 2>&1 &
+  start_worker "$server" worker
   local worker_pid=$!
-  STARTED_PIDS+=("$worker_pid")
   echo "server at $server, HTTP at $(json_string "$SCRATCH/server.json" http)"
 
   echo "== Block replay of tests/golden/checkpoint, forward and backward"
@@ -44,5 +49,59 @@ dev_demo() {
     "$server_pid") die "server ended during the replay: $(tail -n 1 "$SCRATCH/server.log")" ;;
     "$worker_pid") die "worker ended during the replay: $(tail -n 1 "$SCRATCH/worker.log")" ;;
   esac
-  return "$status"
+  [[ "$status" == 0 ]] || return "$status"
+  demo_generation "$server" "$worker_pid"
+}
+
+# Three seeds, their worker told to end while it is in the middle of the second one. Another worker goes on at the next
+# step. SERVER, WORKER_PID: of what runs.
+demo_generation() {
+  local server="$1" worker_pid="$2"
+  local client=(bazel-bin/client/plumbline)
+  echo "== Generation of three seeds, preempted half-way on purpose"
+  write_demo_generation
+  local job
+  job="$("${client[@]}" submit generation --server="$server" --checkpoint="$ROOT/tests/golden/checkpoint" \
+    --contract="$SCRATCH/contract.json" --conditioning="$SCRATCH/conditioning.safetensors" --preflight)"
+  until [[ "$(saved_steps "$server" "$job")" -ge $((DEMO_STEPS * 3 / 2)) ]]; do
+    kill -0 "$worker_pid" 2>/dev/null || die "worker ended too early: $(tail -n 1 "$SCRATCH/worker.log")"
+    sleep 0.05
+  done
+  kill -TERM "$worker_pid"
+  wait "$worker_pid"
+  echo "the worker has handed its task back; another one goes on"
+  start_worker "$server" worker-2
+  "${client[@]}" jobs watch "$job" --server="$server" >"$SCRATCH/watch.log" || true
+  "${client[@]}" report "$job" --server="$server"
+}
+
+DEMO_STEPS=100
+
+# How many steps the server has of a job's runs.
+saved_steps() {
+  bazel-bin/client/plumbline runs list --server="$1" --job="$2" |
+    awk 'match($0, / [0-9]+\/[0-9]+ /) { split(substr($0, RSTART), part, "/"); steps += part[1] } END { print steps + 0 }'
+}
+
+# The captured prompt and keyframe of tests/golden as a conditioning file, and a contract of their size.
+write_demo_generation() {
+  cat >"$SCRATCH/contract.json" <<JSON
+{"seeds": [42, 43, 44], "num_frames": 5, "height": 96, "width": 128, "num_audio_latents": 5,
+ "num_inference_steps": $((DEMO_STEPS + 1)), "rng": "torch-cpu"}
+JSON
+  PYTHONPATH="$ROOT" python3 - "$ROOT/tests/golden" "$SCRATCH/conditioning.safetensors" <<'PYTHON'
+import struct, sys
+from tests.e2e.harness import read_safetensors, write_safetensors
+
+golden, output = sys.argv[1:]
+write_safetensors(
+    output,
+    {
+        "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
+        "prompt_embeds": read_safetensors(f"{golden}/transformer_inputs.safetensors")["input.encoder_hidden_states"],
+        "condition_latents.0": read_safetensors(f"{golden}/generation_fp32_cpu.safetensors")["condition_latents"],
+    },
+    {"anchors": "first"},
+)
+PYTHON
 }

@@ -215,6 +215,25 @@ class GenerationTest(harness.Case):
                 for worker in (*workers, last):
                     self.processes.remove(worker)
 
+    def test_a_worker_killed_when_only_the_report_is_missing(self):
+        self.start_server(LEASE)
+        job = self.submit("--preflight")
+        worker = self.start(
+            *self.worker_command("a"),
+            environment={"PLUMBLINE_CRASH_POINT": "worker.before_complete"},
+        )
+        self.assertEqual(self.await_end(worker), 137, self.log_of(worker))
+        self.start_worker("b")
+        self.assertEqual(self.run_client("jobs", "watch", job).status, 0)
+        (task,) = self.report_of(job)
+        self.assertEqual(len(task["attempts"]), 2)
+        self.assertEqual(task["attempts"][0]["steps_computed"], 5)
+        self.assertEqual(task["attempts"][1]["steps_replayed"], 5)
+        # Complete, although this attempt computed nothing.
+        self.assertFalse(task["generation"]["reused"])
+        self.assertEqual(len(task["generation"]["sensitivity"]), 5)
+        self.assertTrue(task["generation"]["trace"]["groups"])
+
     def test_a_coordinator_killed_at_every_named_point(self):
         server = self.start_server(LEASE)
         whole = self.reference()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "common/logging.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "kernels/identity/coverage.h"
 #include "worker/jobs/generation/fixture.h"
 
 namespace plumbline::jobs {
@@ -192,8 +194,8 @@ TEST_F(ResumeTest, KilledAnywhereItIsTheSameRun) {
   std::mt19937 random(seed);
   const v1::JobSpec spec = Spec("candidate");
   const Whole whole = RunWhole(spec);
-  // Segments of all evaluations of a run, and some: where an attempt may die.
-  constexpr int kLongestLife = 60;
+  // Segments; a whole run with its checks has some fifty.
+  constexpr int kLongestLife = 30;
   int kills = 0;
   int runs = 0;
   while (kills < 200) {
@@ -236,6 +238,57 @@ TEST_F(ResumeTest, KilledAnywhereItIsTheSameRun) {
     ExpectSame(*result, whole);
   }
   std::printf("%d kills, %d runs\n", kills, runs);
+}
+
+// The identity of a build of the tree under `root`.
+KernelIdentity IdentityOfTree(const std::string& root) {
+  std::string lines;
+  const std::vector<std::string> paths = *ListSources(root, CudaSources::kBuilt);
+  for (const std::string& path : paths) {
+    absl::StrAppend(&lines, Sha256Hex(*ReadFile(root + "/" + path, 1 << 20)), "  ", path, "\n");
+  }
+  return *MakeKernelIdentity(lines, "//kernels:ops -O3\n", "gcc 12.2.0", "x86_64 avx2 fma");
+}
+
+TEST_F(ResumeTest, ABuildWithOtherOrchestrationGoesOnAndOneWithOtherKernelsStartsAnew) {
+  const std::string root = environment_.output_folder + "/tree";
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root + "/" + path).parent_path());
+    ASSERT_TRUE(WriteFileAtomically(root + "/" + path, text).ok());
+  };
+  write("WORKSPACE", "");
+  write("kernels/golden/cpu/linear.cc", "int x;\n");
+  write("worker/h3/sampler.cc", "int x;\n");
+  write("worker/jobs/generation/run.cc", "int x;\n");
+  write("server/coordinator.cc", "int x;\n");
+  kernel_identity_ = IdentityOfTree(root);
+  const v1::JobSpec spec = Spec("candidate");
+  int evaluations_left = 2 * 4 + 1;  // Four segments each.
+  environment_.context.check_cancelled = [&] {
+    return --evaluations_left > 0 ? absl::OkStatus() : absl::CancelledError("killed");
+  };
+  ASSERT_TRUE(absl::IsCancelled(Attempt(spec).status()));
+  const std::string run = run_;
+  ASSERT_GT(StoredSteps(run).size(), 0u);
+  environment_.context.check_cancelled = [] { return absl::OkStatus(); };
+
+  write("worker/jobs/generation/run.cc", "int y;\n");
+  write("server/coordinator.cc", "int y;\n");
+  kernel_identity_ = IdentityOfTree(root);
+  const size_t saved = StoredSteps(run).size();
+  absl::StatusOr<JobResult> result = Attempt(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(run_, run);
+  EXPECT_EQ(result->report.generation().steps_replayed(), static_cast<int>(saved));
+
+  for (const char* path : {"kernels/golden/cpu/linear.cc", "worker/h3/sampler.cc"}) {
+    write(path, "int y;\n");
+    kernel_identity_ = IdentityOfTree(root);
+    result = Attempt(spec);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_NE(run_, run);
+    EXPECT_EQ(result->report.generation().steps_replayed(), 0) << path;
+  }
 }
 
 TEST_F(ResumeTest, FinishedRunIsReusedAndNothingIsComputed) {

@@ -62,6 +62,19 @@ std::string Wrap(absl::string_view text, int first_column, int indent, int colum
   return out;
 }
 
+std::string Printable(absl::string_view text) {
+  std::string printable;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      printable.push_back(c);
+    } else {
+      absl::StrAppend(&printable, "\\x", absl::Hex(byte, absl::kZeroPad2));
+    }
+  }
+  return printable;
+}
+
 int DisplayWidth(absl::string_view text) {
   // Every byte but the continuation bytes of UTF-8 begins a character.
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char byte) {

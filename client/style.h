@@ -33,6 +33,10 @@ struct Style {
 // every line after the first begins with `indent` spaces. `first_column`: where the text begins.
 std::string Wrap(absl::string_view text, int first_column, int indent, int columns);
 
+// `text` with its control characters written out, "\\x1b" for an escape: names come from files that
+// anybody may have written, and a terminal would obey them.
+std::string Printable(absl::string_view text);
+
 // Characters that a terminal shows of UTF-8 text without colours.
 int DisplayWidth(absl::string_view text);
 

@@ -23,6 +23,7 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
 }
 
 void Table::AddRow(std::vector<Cell> cells) {
+  for (Cell& cell : cells) cell.text = Printable(cell.text);
   for (size_t i = 0; i < cells.size() && i < widths_.size(); ++i) {
     widths_[i] = std::max(widths_[i], DisplayWidth(cells[i].text));
   }
@@ -30,7 +31,7 @@ void Table::AddRow(std::vector<Cell> cells) {
 }
 
 void Table::AddNote(std::string text, Ink ink) {
-  rows_.push_back({{Cell(std::move(text), ink)}, true});
+  rows_.push_back({{Cell(Printable(text), ink)}, true});
 }
 
 std::string Table::Render(const Style& style) const {

@@ -261,6 +261,13 @@ TEST(TensorFilesTextTest, EveryMeasureOfEveryTensor) {
   ExpectFile("tensor_files.txt", text);
 }
 
+TEST(TableTest, ControlCharactersOfANameAreWrittenOut) {
+  Table table({{"name"}});
+  table.AddRow({Cell("a\x1b[31mX\n")});
+  EXPECT_NE(table.Render(Style()).find("a\\x1b[31mX\\x0a\n"), std::string::npos)
+      << table.Render(Style());
+}
+
 TEST(TableTest, AlignsByCharactersAndLeavesNoSpaceAtTheEnd) {
   Table table({{"name"}, {"value", Table::Align::kRight}, {"note"}});
   table.AddRow({Cell("\u03c3"), Cell("10"), Cell("")});

@@ -22,7 +22,7 @@ Ink InkOf(v1::Outcome outcome) {
 }
 
 std::string VerdictText(const v1::Verdict& verdict, const Style& style) {
-  std::string sentence = verdict.sentence();
+  std::string sentence = Printable(verdict.sentence());
   if (sentence.empty()) {
     sentence = absl::AsciiStrToUpper(OutcomeText(verdict.outcome())) + ".";
   }

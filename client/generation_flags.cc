@@ -13,8 +13,8 @@ void AddGenerationFlags(CLI::App* command, SubmitGeneration* flags) {
   command->add_option("--seeds", flags->seeds, "E.g. 42,43; default all of the contract's");
   command->add_option("--noise", flags->noise,
                       "Initial noise in place of the contract's generator:\nFILE or worker:PATH");
-  CLI::Option* gate = command->add_option(
-      "--gate", flags->gate, "Full-model job, ended, that the composition passed");
+  CLI::Option* gate = command->add_option("--gate", flags->gate,
+                                          "Full-model job, ended, that the composition passed");
   command
       ->add_flag("--preflight", flags->preflight,
                  "Run without a gate; the run is marked and cannot be cited")

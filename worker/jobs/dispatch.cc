@@ -48,6 +48,9 @@ class Inputs {
       violation.description = absl::StrReplaceAll(violation.description, names_);
     }
     if (!violations.empty()) renamed = WithFieldViolations(std::move(renamed), violations);
+    if (const int64_t bytes = GetNeededMemory(status); bytes > 0) {
+      renamed = WithNeededMemory(std::move(renamed), bytes);
+    }
     const std::string reason = GetReason(status);
     return reason.empty() ? renamed : WithReason(std::move(renamed), reason);
   }

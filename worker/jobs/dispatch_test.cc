@@ -108,6 +108,19 @@ TEST_F(DispatchTest, KindThatIsNotDoneIsNamed) {
   EXPECT_EQ(RunJob(v1::JobSpec(), environment_).status().code(), absl::StatusCode::kUnimplemented);
 }
 
+TEST_F(DispatchTest, TooLargeALayoutSaysTheMemoryThatItNeeds) {
+  const auto small = MakeCpuDevice(1, 1 << 20);
+  ASSERT_TRUE(small.ok()) << small.status();
+  environment_.context.device = small->get();
+  v1::JobSpec spec;
+  spec.set_checkpoint("synthetic:tiny");
+  spec.set_composition("candidate");
+  *spec.mutable_block_replay()->add_layouts() = SmallLayout();
+  const absl::Status status = RunJob(spec, environment_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_GT(GetNeededMemory(status), 1 << 20) << status;
+}
+
 TEST_F(DispatchTest, LayoutIsTheCapturedOne) {
   v1::JobSpec spec;
   *spec.mutable_layout()->mutable_layout() = SmallLayout();

@@ -253,6 +253,47 @@ TEST_F(StepsTest, ACandidateNeedsAGateOrIsAPreflight) {
   EXPECT_EQ(AcquireOne().gate_identity().sha256(), std::string(64, 'e'));
 }
 
+TEST_F(StepsTest, AGenerationWaitsForAGateThatHasNotEndedAlsoOverARestart) {
+  Start();
+  ASSERT_TRUE(Register(kWorker, kProcess).ok());
+  v1::CreateJobRequest gate;
+  gate.mutable_spec()->set_checkpoint("synthetic:tiny");
+  gate.mutable_spec()->mutable_full_model();
+  const absl::StatusOr<v1::Job> first = Create(gate);
+  const absl::StatusOr<v1::Job> second = Create(gate);
+  ASSERT_TRUE(first.ok() && second.ok());
+  v1::CreateJobRequest request = Generation({42});
+  request.mutable_spec()->set_composition("candidate");
+  std::vector<std::string> waiting;
+  for (const auto* const each : {&*first, &*second}) {
+    request.mutable_spec()->mutable_generation()->set_gate(each->name());
+    const absl::StatusOr<v1::Job> job = Create(request);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->tasks(0).waiting_reason().code(), v1::WaitingReason::CODE_DEPENDENCY);
+    EXPECT_THAT(job->tasks(0).waiting_reason().message(), HasSubstr(each->name()));
+    EXPECT_EQ(job->tasks(0).depends_on(0), each->name());
+    waiting.push_back(job->name());
+  }
+  // What the gate's specification shows is refused at once.
+  request.mutable_spec()->set_composition("candidate+golden:attention");
+  EXPECT_EQ(GetReason(Create(request).status()), "IDENTITY_DIFFERS");
+  Restart();
+  ASSERT_TRUE(Register(kWorker, kProcess).ok());
+  v1::TaskReport report = Passed();
+  report.mutable_identity()->set_sha256(std::string(64, 'e'));
+  report.mutable_identity()->add_parts()->set_name("kernel");
+  ASSERT_TRUE(Complete(AcquireOne().lease(), report).ok());
+  report.mutable_verdict()->set_outcome(v1::OUTCOME_FAILED);
+  ASSERT_TRUE(Complete(AcquireOne().lease(), report).ok());
+  const v1::Assignment assignment = AcquireOne();
+  EXPECT_EQ(assignment.lease().task(), waiting[0] + "/tasks/0");
+  EXPECT_EQ(assignment.gate_identity().sha256(), std::string(64, 'e'));
+  const absl::StatusOr<v1::Job> failed = Get(waiting[1]);
+  ASSERT_TRUE(failed.ok());
+  EXPECT_EQ(failed->state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(failed->error().message(), HasSubstr("did not pass"));
+}
+
 TEST_F(StepsTest, ComparesWithTheRunOfTheSameSeed) {
   Start();
   ASSERT_TRUE(Register(kWorker, kProcess).ok());
@@ -260,12 +301,18 @@ TEST_F(StepsTest, ComparesWithTheRunOfTheSameSeed) {
   ASSERT_TRUE(reference.ok());
   v1::CreateJobRequest request = Generation({43});
   request.mutable_spec()->mutable_generation()->set_against(reference->name());
-  EXPECT_EQ(GetReason(Create(request).status()), "AGAINST_NOT_FINISHED");
+  // One that is created too early waits until that seed is there.
+  const absl::StatusOr<v1::Job> early = Create(request);
+  ASSERT_TRUE(early.ok()) << early.status();
+  EXPECT_EQ(early->tasks(0).waiting_reason().code(), v1::WaitingReason::CODE_DEPENDENCY);
+  EXPECT_EQ(early->tasks(0).depends_on(0), reference->name() + "/tasks/1");
   for (const uint64_t seed : {42, 43}) {
-    const v1::Lease lease = AcquireOne().lease();
-    ASSERT_TRUE(Put(lease, MakeTestStep(seed, 0)).ok());
-    ASSERT_TRUE(Complete(lease, Passed()).ok());
+    const v1::Assignment assignment = AcquireOne();
+    ASSERT_TRUE(assignment.against_run().empty());
+    ASSERT_TRUE(Put(assignment.lease(), MakeTestStep(seed, 0)).ok());
+    ASSERT_TRUE(Complete(assignment.lease(), Passed()).ok());
   }
+  EXPECT_EQ(AcquireOne().against_run(), "runs/" + RunIdOf(43));
   ASSERT_TRUE(Create(request).ok()) << Create(request).status();
   EXPECT_EQ(AcquireOne().against_run(), "runs/" + RunIdOf(43));
   // It is needed although its own job has finished.

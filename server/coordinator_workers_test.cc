@@ -316,7 +316,8 @@ TEST_F(WorkersTest, TheServerSaysHowItIs) {
   EXPECT_EQ(http.Get("/healthz")->status, 200);
   EXPECT_EQ(http.Get("/readyz")->status, 200);
   const std::string metrics = http.Get("/metrics")->body;
-  EXPECT_TRUE(absl::StrContains(metrics, "plumbline_queue_depth_tasks 1")) << metrics;
+  EXPECT_TRUE(absl::StrContains(metrics, "plumbline_queue_depth_tasks{waits_for=\"worker\"} 1"))
+      << metrics;
   EXPECT_TRUE(absl::StrContains(
       metrics, "plumbline_rpcs_total{code=\"OK\",method=\"JobService/CreateJob\"} 1"))
       << metrics;

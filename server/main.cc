@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/files.h"
 #include "common/logging.h"
@@ -30,8 +35,25 @@ struct Flags {
   std::string lease_duration = "15s";
   std::string backup_dir;
   int64_t step_budget_bytes = 0;
+  std::string fair_share_label = "team";
+  std::vector<std::string> quotas;
   std::optional<int64_t> restore;
 };
+
+// "VALUE=N" each.
+absl::StatusOr<std::map<std::string, int>> ParseQuotas(const std::vector<std::string>& texts) {
+  std::map<std::string, int> quotas;
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    int tasks = 0;
+    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &tasks) || tasks < 0) {
+      return FieldError("quota", absl::StrCat(Quoted(text), " is no quota"),
+                        "VALUE=N: a value of the fair share's label, or *, and 0 or more tasks");
+    }
+    quotas[parts.first] = tasks;
+  }
+  return quotas;
+}
 
 absl::Status Run(const Flags& flags, const sigset_t& signals) {
   LogOptions logging;
@@ -63,6 +85,8 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
     return FieldError("lease-duration",
                       absl::StrCat(Quoted(flags.lease_duration), " is not possible"), "1s to 1h");
   }
+  scheduler.fair_share_label = flags.fair_share_label;
+  PLUMBLINE_ASSIGN_OR_RETURN(scheduler.quotas, ParseQuotas(flags.quotas));
   // Several heartbeats may be lost before a lease is.
   scheduler.heartbeat_interval = scheduler.lease_duration / 5;
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
@@ -105,6 +129,12 @@ int Main(int argc, char** argv) {
                  "Keep at most so many bytes of saved steps, e.g. 200GiB: above it the runs used "
                  "longest ago go that no live job needs. Default: no limit")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+  app.add_option("--fair-share-label", flags.fair_share_label,
+                 "Share the workers evenly among the values of this label of jobs")
+      ->capture_default_str();
+  app.add_option("--quota", flags.quotas,
+                 "VALUE=N: run at most N tasks at once of jobs with this value of the fair share's "
+                 "label; *=N: of every value that is not named. May be given more than once");
   app.add_option("--backup-dir", flags.backup_dir,
                  "Keep backups in this folder. Default: backups in --data-dir");
   app.add_option("--restore", flags.restore,

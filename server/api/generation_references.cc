@@ -10,8 +10,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "server/resource_name.h"
+#include "server/scheduler/gate.h"
 #include "server/scheduler/job_plan.h"
-#include "server/store/run_identity.h"
 #include "server/store/run_name.h"
 
 namespace plumbline::server {
@@ -42,26 +42,12 @@ absl::StatusOr<Referred> FindJob(const Api& api, const std::string& name, absl::
   return referred;
 }
 
-absl::Status NotPassed(const std::string& message) {
-  return WithReason(absl::FailedPreconditionError(message), "GATE_NOT_PASSED");
-}
-
-// The one numerical identity of all the gate's tasks.
-absl::StatusOr<v1::NumericalIdentity> CertifiedBy(const Api& api, const Referred& gate) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
-                             api.store->ReadTasks(gate.number));
-  v1::NumericalIdentity certified;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    PLUMBLINE_ASSIGN_OR_RETURN(const v1::TaskReport report,
-                               api.store->ReadReport({gate.number, static_cast<int32_t>(i)}));
-    if (report.identity().sha256().empty()) {
-      return NotPassed(absl::StrCat(tasks[i].task().name(), " says no numerical identity"));
-    }
-    if (i == 0) certified = report.identity();
-    PLUMBLINE_RETURN_IF_ERROR(CheckSameParts(certified.parts(), report.identity().parts(),
-                                             gate.job.name(), "IDENTITY_DIFFERS"));
-  }
-  return certified;
+store::Dependency WaitFor(const Referred& referred, store::Dependency::Use use) {
+  store::Dependency dependency;
+  dependency.set_use(use);
+  dependency.set_job(referred.job.name());
+  dependency.set_job_number(referred.number);
+  return dependency;
 }
 
 absl::Status ResolveGate(const Api& api, NewJob* job) {
@@ -71,26 +57,21 @@ absl::Status ResolveGate(const Api& api, NewJob* job) {
   }
   PLUMBLINE_ASSIGN_OR_RETURN(const Referred gate,
                              FindJob(api, name, "spec.generation.gate", v1::JOB_KIND_FULL_MODEL));
-  if (gate.job.state() != v1::JOB_STATE_SUCCEEDED) {
-    return NotPassed(absl::StrCat(name, " has not run to its end"));
+  PLUMBLINE_RETURN_IF_ERROR(CheckGateSpec(gate.job, job->spec));
+  if (!IsFinal(gate.job.state())) {
+    job->waits_for.push_back(WaitFor(gate, store::Dependency::USE_GATE));
+    return absl::OkStatus();
   }
-  if (!gate.job.spec().inject().empty()) {
-    return NotPassed(absl::StrCat(name, " is a negative control, of ", gate.job.spec().inject()));
+  std::vector<v1::NumericalIdentity> identities;
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
+                             api.store->ReadTasks(gate.number));
+  for (size_t i = 0; i < tasks.size() && gate.job.state() == v1::JOB_STATE_SUCCEEDED; ++i) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::TaskReport report,
+                               api.store->ReadReport({gate.number, static_cast<int32_t>(i)}));
+    identities.push_back(report.identity());
   }
-  if (gate.job.verdict().outcome() != v1::OUTCOME_PASSED) {
-    return NotPassed(absl::StrCat(name, " did not pass: ", gate.job.verdict().sentence()));
-  }
-  PLUMBLINE_ASSIGN_OR_RETURN(job->gate_identity, CertifiedBy(api, gate));
-  // The rest of the identity is known where the task runs: the worker compares all of it.
-  const std::string& composition = gate.job.spec().composition();
-  if (composition == job->spec.composition()) return absl::OkStatus();
-  const Precondition differs{"IDENTITY", absl::StrCat(name, ": composition"),
-                             absl::StrCat("is ", Quoted(composition), " there and ",
-                                          Quoted(job->spec.composition()), " here")};
-  return WithReason(WithPreconditions(absl::FailedPreconditionError(
-                                          absl::StrCat(differs.subject, " ", differs.description)),
-                                      {differs}),
-                    "IDENTITY_DIFFERS");
+  PLUMBLINE_ASSIGN_OR_RETURN(job->gate_identity, CertifiedBy(gate.job, identities));
+  return absl::OkStatus();
 }
 
 // Fields that decide what is generated and differ.
@@ -129,26 +110,58 @@ absl::Status ResolveAgainst(const Api& api, NewJob* job) {
   }
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
                              api.store->ReadTasks(against.number));
-  std::map<uint64_t, const v1::Task*> by_seed;
-  for (const store::TaskRecord& task : tasks) {
-    if (task.spec().generation().seeds_size() == 1) {
-      by_seed[task.spec().generation().seeds(0)] = &task.task();
+  std::map<uint64_t, int32_t> by_seed;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].spec().generation().seeds_size() == 1) {
+      by_seed[tasks[i].spec().generation().seeds(0)] = static_cast<int32_t>(i);
     }
   }
   const auto& seeds =
       generation.seeds().empty() ? generation.contract().seeds() : generation.seeds();
   for (const uint64_t seed : seeds) {
-    const auto task = by_seed.find(seed);
-    if (task == by_seed.end()) {
+    const auto found = by_seed.find(seed);
+    if (found == by_seed.end()) {
       return FieldError(kField, absl::StrCat(name, " has no seed ", seed),
                         "a generation of the same seeds");
     }
-    if (task->second->state() != v1::JOB_STATE_SUCCEEDED || task->second->run().empty()) {
-      return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                            task->second->name(), ", seed ", seed, ", has not finished its run")),
+    const v1::Task& task = tasks[found->second].task();
+    // A task that has ended may belong to a job that has not.
+    if (!IsFinal(against.job.state())) {
+      store::Dependency& dependency = job->seed_waits_for[seed];
+      dependency = WaitFor(against, store::Dependency::USE_AGAINST);
+      dependency.set_task(found->second);
+      continue;
+    }
+    if (task.state() != v1::JOB_STATE_SUCCEEDED || task.run().empty()) {
+      return WithReason(absl::FailedPreconditionError(
+                            absl::StrCat(task.name(), ", seed ", seed, ", did not finish its run")),
                         "AGAINST_NOT_FINISHED");
     }
-    job->against_runs[seed] = task->second->run();
+    job->against_runs[seed] = task.run();
+  }
+  return absl::OkStatus();
+}
+
+// A comparison comes after everything that it compares.
+absl::Status ResolveComparison(const Api& api, NewJob* job) {
+  const v1::ComparisonSpec::GenerationPair& pair = job->spec.comparison().generations();
+  std::vector<std::pair<std::string, std::string>> names = {{"a", pair.a()}, {"b", pair.b()}};
+  for (int i = 0; i < pair.spread_size(); ++i) {
+    names.emplace_back(absl::StrCat("spread[", i, "]"), pair.spread(i));
+  }
+  if (!pair.repeat().empty()) names.emplace_back("repeat", pair.repeat());
+  for (const auto& [field, name] : names) {
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const Referred referred,
+        FindJob(api, name, absl::StrCat("spec.comparison.generations.", field),
+                v1::JOB_KIND_GENERATION));
+    if (!IsFinal(referred.job.state())) {
+      job->waits_for.push_back(WaitFor(referred, store::Dependency::USE_INPUT));
+    } else if (referred.job.state() != v1::JOB_STATE_SUCCEEDED) {
+      return WithReason(
+          absl::FailedPreconditionError(absl::StrCat(name, " did not run to its end")),
+          "DEPENDENCY_FAILED");
+    }
   }
   return absl::OkStatus();
 }
@@ -156,6 +169,7 @@ absl::Status ResolveAgainst(const Api& api, NewJob* job) {
 }  // namespace
 
 absl::Status ResolveReferences(const Api& api, NewJob* job) {
+  if (job->spec.comparison().has_generations()) return ResolveComparison(api, job);
   if (job->spec.has_diagnostic()) {
     constexpr absl::string_view kField = "spec.diagnostic.run";
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string id,

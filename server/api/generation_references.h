@@ -11,7 +11,8 @@ namespace plumbline::server {
 // the identity that the gate certified and the runs to compare with. INVALID_ARGUMENT names a field
 // that refers to nothing, or to another kind of thing; FAILED_PRECONDITION says why a gate does not
 // authorise the generation (GATE_NOT_PASSED; IDENTITY_DIFFERS with a precondition for each part)
-// or what a job to compare with lacks (AGAINST_NOT_FINISHED). Blocks on the disk.
+// or what a job to compare with lacks (AGAINST_NOT_FINISHED, DEPENDENCY_FAILED). Jobs that have not
+// ended are waited for instead. Blocks on the disk.
 absl::Status ResolveReferences(const Api& api, NewJob* job);
 
 }  // namespace plumbline::server

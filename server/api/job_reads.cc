@@ -21,13 +21,15 @@ absl::StatusOr<v1::Job> ReadWholeJob(const Api& api, int64_t number) {
   PLUMBLINE_ASSIGN_OR_RETURN(std::vector<v1::Artifact> artifacts,
                              api.store->ReadArtifactsOf(number));
   for (v1::Artifact& artifact : artifacts) *job.add_artifacts() = std::move(artifact);
-  CompleteListedJob(api, number, &job);
+  PLUMBLINE_RETURN_IF_ERROR(CompleteListedJob(api, number, &job));
   return job;
 }
 
-void CompleteListedJob(const Api& api, int64_t number, v1::Job* job) {
-  job->set_last_sequence(api.store->NewestSequence(number));
+absl::Status CompleteListedJob(const Api& api, int64_t number, v1::Job* job) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest, api.store->NewestSequence(number));
+  job->set_last_sequence(newest);
   api.dispatcher->AddPresentState(number, job);
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline::server

@@ -19,7 +19,7 @@ absl::StatusOr<int64_t> FindJob(const Api& api, absl::string_view name, absl::st
 absl::StatusOr<v1::Job> ReadWholeJob(const Api& api, int64_t number);
 
 // `job`, as it is stored, as lists show it.
-void CompleteListedJob(const Api& api, int64_t number, v1::Job* job);
+absl::Status CompleteListedJob(const Api& api, int64_t number, v1::Job* job);
 
 }  // namespace plumbline::server
 

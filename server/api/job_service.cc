@@ -26,6 +26,9 @@ namespace {
 constexpr int kMaxPageSize = 1000;
 constexpr int kDefaultPageSize = 50;
 constexpr size_t kMaxRequestIdBytes = 128;
+constexpr absl::string_view kCreateJob = "JobService/CreateJob";
+// A job that another one waits for ends once, so that few tries are enough.
+constexpr int kMaxTries = 10;
 
 class JobServiceImpl final : public v1::JobService::CallbackService {
  public:
@@ -34,30 +37,8 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext*,
                                       const v1::CreateJobRequest* request,
                                       v1::Job* response) override {
-    constexpr absl::string_view kMethod = "JobService/CreateJob";
-    auto* const call = new UnaryCall(api_, kMethod);
-    api_.pool->Post([this, call, request, response] {
-      absl::StatusOr<NewJob> job = CheckNewJob(*request);
-      if (!job.ok()) {
-        call->End(job.status());
-        return;
-      }
-      if (request->validate_only()) {
-        *response = api_.dispatcher->DescribeJob(std::move(job->spec));
-        call->End(absl::OkStatus());
-        return;
-      }
-      api_.dispatcher->CreateJob(CallerOf(kMethod), *std::move(job),
-                                 [this, call, response](absl::StatusOr<int64_t> number) {
-                                   if (!number.ok()) {
-                                     call->End(number.status());
-                                     return;
-                                   }
-                                   api_.pool->Post([this, call, response, number = *number] {
-                                     call->End(Fill(ReadWholeJob(api_, number), response));
-                                   });
-                                 });
-    });
+    auto* const call = new UnaryCall(api_, kCreateJob);
+    api_.pool->Post([this, call, request, response] { Create(call, request, response, 0); });
     return call;
   }
 
@@ -166,6 +147,33 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     return value.status();
   }
 
+  // On the pool. `tries`: how often what the job refers to has changed meanwhile.
+  void Create(UnaryCall* call, const v1::CreateJobRequest* request, v1::Job* response, int tries) {
+    absl::StatusOr<NewJob> job = CheckNewJob(*request);
+    if (!job.ok()) {
+      call->End(job.status());
+      return;
+    }
+    if (request->validate_only()) {
+      *response = api_.dispatcher->DescribeJob(std::move(job->spec));
+      call->End(absl::OkStatus());
+      return;
+    }
+    api_.dispatcher->CreateJob(
+        CallerOf(kCreateJob), *std::move(job),
+        [this, call, request, response, tries](absl::StatusOr<int64_t> number) {
+          api_.pool->Post([this, call, request, response, tries, number = std::move(number)] {
+            if (GetReason(number.status()) == kReferencesChangedReason && tries < kMaxTries) {
+              Create(call, request, response, tries + 1);
+            } else if (!number.ok()) {
+              call->End(number.status());
+            } else {
+              call->End(Fill(ReadWholeJob(api_, *number), response));
+            }
+          });
+        });
+  }
+
   absl::StatusOr<NewJob> CheckNewJob(const v1::CreateJobRequest& request) const {
     NewJob job;
     job.spec = request.spec();
@@ -209,7 +217,8 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
           return true;
         }));
     for (size_t i = 0; i < numbers.size(); ++i) {
-      CompleteListedJob(api_, numbers[i], response->mutable_jobs(static_cast<int>(i)));
+      PLUMBLINE_RETURN_IF_ERROR(
+          CompleteListedJob(api_, numbers[i], response->mutable_jobs(static_cast<int>(i))));
     }
     if (more) response->set_next_page_token(absl::StrCat(numbers.back()));
     return absl::OkStatus();

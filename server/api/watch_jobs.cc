@@ -90,7 +90,8 @@ class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
 
   absl::Status Begin() {
     started_ = true;
-    const auto [oldest, newest] = api_.store->OldestAndNewestRevision();
+    PLUMBLINE_ASSIGN_OR_RETURN(const auto revisions, api_.store->OldestAndNewestRevision());
+    const auto [oldest, newest] = revisions;
     if (request_.snapshot_limit() < 0 || request_.snapshot_limit() > kMaxSnapshot) {
       return FieldError("snapshot_limit", absl::StrCat(request_.snapshot_limit(), " is too many"),
                         "1 to 1000, or 0 for 100");
@@ -129,7 +130,7 @@ class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
           return true;
         }));
     for (auto& [number, job] : jobs) {
-      CompleteListedJob(api_, number, &job);
+      PLUMBLINE_RETURN_IF_ERROR(CompleteListedJob(api_, number, &job));
       *page->items.emplace_back().mutable_job() = std::move(job);
     }
     if (more) return absl::OkStatus();
@@ -181,7 +182,7 @@ class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
     if (kind == v1::EVENT_KIND_JOB_STATE || kind == v1::EVENT_KIND_TASK_STATE) {
       v1::WatchJobsResponse& update = page->items.emplace_back();
       *update.mutable_job() = record->job();
-      CompleteListedJob(api_, number, update.mutable_job());
+      PLUMBLINE_RETURN_IF_ERROR(CompleteListedJob(api_, number, update.mutable_job()));
       // Whoever resumes between a job and its event gets both.
       update.set_resume_token(Token(wanted ? each.number - 1 : each.number));
     }

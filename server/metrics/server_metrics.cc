@@ -79,9 +79,12 @@ struct ServerMetrics::Families {
         step_bytes_written(Counter(registry, "plumbline_step_bytes_written_total",
                                    "Bytes of the steps that were saved")),
         step_bytes(Gauge(registry, "plumbline_store_step_bytes", "Bytes of the steps kept now")),
-        queued(Gauge(registry, "plumbline_queue_depth_tasks", "Tasks that wait")),
+        queued(prometheus::BuildGauge()
+                   .Name("plumbline_queue_depth_tasks")
+                   .Help("Tasks that wait, by what for")
+                   .Register(registry)),
         queue_age(Gauge(registry, "plumbline_queue_age_seconds",
-                        "How long the oldest waiting task has waited")),
+                        "How long the oldest task that waits for a worker has waited")),
         running(Gauge(registry, "plumbline_running_tasks", "Tasks that a worker holds")),
         watchers(Gauge(registry, "plumbline_watchers", "Open streams of events")),
         workers(prometheus::BuildGauge()
@@ -118,7 +121,7 @@ struct ServerMetrics::Families {
   prometheus::Counter& steps_stored;
   prometheus::Counter& step_bytes_written;
   prometheus::Gauge& step_bytes;
-  prometheus::Gauge& queued;
+  prometheus::Family<prometheus::Gauge>& queued;
   prometheus::Gauge& queue_age;
   prometheus::Gauge& running;
   prometheus::Gauge& watchers;
@@ -163,8 +166,12 @@ void ServerMetrics::SetStepBytes(int64_t bytes) {
 void ServerMetrics::SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load,
                                  absl::Time now) {
   Families& f = *families_;
-  f.queued.Set(static_cast<double>(load.queued));
-  f.queue_age.Set(load.queued == 0 ? 0 : absl::ToDoubleSeconds(now - load.oldest_queued));
+  for (const auto& [reason, tasks] : {std::pair<const char*, int64_t>{"worker", load.ready},
+                                      {"backoff", load.backing_off},
+                                      {"dependency", load.blocked}}) {
+    f.queued.Add({{"waits_for", reason}}).Set(static_cast<double>(tasks));
+  }
+  f.queue_age.Set(load.ready == 0 ? 0 : absl::ToDoubleSeconds(now - load.oldest_queued));
   f.running.Set(static_cast<double>(load.running));
   for (const v1::WorkerState state : {v1::WORKER_STATE_ACTIVE, v1::WORKER_STATE_DRAINING,
                                       v1::WORKER_STATE_LOST, v1::WORKER_STATE_GONE}) {

@@ -37,7 +37,14 @@ struct NewJob {
   // Of a generation: what its gate certified, and the runs to compare with, by seed.
   std::optional<v1::NumericalIdentity> gate_identity;
   std::map<uint64_t, std::string> against_runs;
+  // Live jobs that all its tasks wait for, and of a generation its tasks by seed.
+  std::vector<store::Dependency> waits_for;
+  std::map<uint64_t, store::Dependency> seed_waits_for;
 };
+
+// Reason of ABORTED where a job that a new one is to wait for has ended meanwhile: what it refers
+// to must be looked up again.
+inline constexpr char kReferencesChangedReason[] = "REFERENCES_CHANGED";
 
 // Whose step is stored.
 struct StepOwner {
@@ -78,7 +85,8 @@ class Dispatcher {
   void StopClock();
 
   // The job's number. ALREADY_EXISTS (REQUEST_ID_REUSED) where the request id came with another
-  // specification.
+  // specification; RESOURCE_EXHAUSTED (TOO_MANY_TASKS) where too much is live; ABORTED
+  // (kReferencesChangedReason).
   void CreateJob(const Caller& caller, NewJob job, Done<int64_t> done);
   // The job that CreateJob would make, without a name.
   v1::Job DescribeJob(v1::JobSpec spec) const;
@@ -140,8 +148,17 @@ class Dispatcher {
   };
 
   static absl::Status CheckNumbers(const v1::ReportEventsRequest& request);
-  // Whether the attempt under `token` is recorded as ended by its worker.
-  static bool HasEnded(const Store& store, TaskKey key, int64_t token);
+  // OK if the attempt under `token` is recorded as ended by its worker, else `otherwise`.
+  static absl::Status CheckEnded(const Store& store, TaskKey key, int64_t token,
+                                 absl::Status otherwise);
+  // Number and digest of the job that came with a request id; 0 and "" if none did.
+  absl::StatusOr<std::pair<int64_t, std::string>> FindRequest(const std::string& request_id) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const NewJob& job, size_t tasks) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AddJob(const Caller& caller, NewJob job, v1::Job created,
+              std::vector<store::TaskRecord> tasks, Done<int64_t> done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<store::TaskRecord> PlanTasksOf(const NewJob& job, const v1::Job& created) const;
 
   absl::Status LoadJob(int64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadLease(TaskKey key, const store::LeaseRecord& lease)

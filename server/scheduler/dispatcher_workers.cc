@@ -1,4 +1,4 @@
-// The dispatcher's side of the workers: long polls, heartbeats, the ends of attempts, and time.
+// The dispatcher's side of the workers: long polls, heartbeats, and time.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -150,80 +150,6 @@ absl::StatusOr<v1::Worker> Dispatcher::GetWorker(absl::string_view name) const {
 std::vector<v1::Worker> Dispatcher::Workers() const {
   absl::MutexLock lock(&mutex_);
   return scheduler_.Workers();
-}
-
-void Dispatcher::CompleteTask(const Caller& caller, const v1::CompleteTaskRequest& request,
-                              DoneStatus done) {
-  absl::StatusOr<TaskKey> key = absl::InternalError("");
-  absl::Status status;
-  {
-    absl::MutexLock lock(&mutex_);
-    const int64_t token = request.fencing_token();
-    key = FindTask(request.task(), token);
-    status = key.status();
-    if (status.ok()) {
-      status = AnnotateStatus(store_->CheckLease(*key, token), request.task());
-      if (absl::IsAborted(status)) {
-        // Perhaps this is the same call again. Once what is queued is durable, the store knows.
-        Commit(WriteSet(), [store = store_, done, key = *key, token, status](absl::Status) {
-          done(HasEnded(*store, key, token) ? absl::OkStatus() : status);
-        });
-        return;
-      }
-    }
-    if (status.ok()) {
-      const absl::StatusOr<int64_t> newest = scheduler_.NewestClientSequence(*key, token);
-      status = newest.status();
-      if (newest.ok() && *newest < request.last_client_sequence()) {
-        status =
-            absl::UnavailableError(absl::StrCat("events up to ", request.last_client_sequence(),
-                                                " are not all here yet; the newest is ", *newest));
-      }
-    }
-    if (status.ok()) {
-      const absl::Time start =
-          FromTimestamp(scheduler_.FindHeld(*key, token)->attempts().rbegin()->start_time());
-      status = request.has_report() ? scheduler_.Complete(*key, token, request.report())
-                                    : scheduler_.Fail(*key, token, request.failure());
-      if (status.ok()) {
-        if (options_.on_attempt_done) options_.on_attempt_done(clock_->Now() - start);
-        CommitChanges(Audit(caller, request.task(), request.failure().status().message()),
-                      std::move(done));
-        return;
-      }
-    }
-  }
-  done(std::move(status));
-}
-
-bool Dispatcher::HasEnded(const Store& store, TaskKey key, int64_t token) {
-  const absl::StatusOr<store::TaskRecord> record = store.ReadTask(key);
-  if (!record.ok()) return false;
-  const auto& attempts = record->task().attempts();
-  return std::any_of(attempts.begin(), attempts.end(), [token](const v1::Attempt& attempt) {
-    return attempt.fencing_token() == token &&
-           (attempt.end() == v1::ATTEMPT_END_COMPLETED || attempt.end() == v1::ATTEMPT_END_FAILED ||
-            attempt.end() == v1::ATTEMPT_END_CANCELLED);
-  });
-}
-
-void Dispatcher::ReleaseTask(const Caller& caller, const v1::ReleaseTaskRequest& request,
-                             DoneStatus done) {
-  absl::Status status;
-  {
-    absl::MutexLock lock(&mutex_);
-    const absl::StatusOr<TaskKey> key = FindTask(request.task(), request.fencing_token());
-    status = key.status();
-    if (status.ok()) {
-      status = AnnotateStatus(store_->CheckLease(*key, request.fencing_token()), request.task());
-    }
-    if (status.ok()) status = scheduler_.Release(request, *key);
-    if (status.ok()) {
-      CommitChanges(Audit(caller, request.task(), request.message()), std::move(done));
-      return;
-    }
-  }
-  done(std::move(status));
 }
 
 absl::Time Dispatcher::NextWake() const {

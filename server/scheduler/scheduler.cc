@@ -12,16 +12,27 @@
 #include "server/scheduler/placement.h"
 
 namespace plumbline::server {
-Scheduler::Scheduler(Clock* clock, SchedulerOptions options) : clock_(clock), options_(options) {}
+Scheduler::Scheduler(Clock* clock, SchedulerOptions options)
+    : clock_(clock), options_(std::move(options)), fair_share_(options_.quotas) {}
+
+Scheduler::JobState& Scheduler::InsertJob(int64_t number, store::JobRecord record,
+                                          std::vector<store::TaskRecord> tasks) {
+  JobState& state = jobs_[number];
+  state.record = std::move(record);
+  const auto& labels = state.record.job().spec().labels();
+  const auto label = labels.find(options_.fair_share_label);
+  if (label != labels.end()) state.group = label->second;
+  live_tasks_ += static_cast<int64_t>(tasks.size());
+  state.tasks.resize(tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i) state.tasks[i].record = std::move(tasks[i]);
+  return state;
+}
 
 void Scheduler::RestoreJob(int64_t number, store::JobRecord job,
                            std::vector<store::TaskRecord> tasks) {
-  JobState& state = jobs_[number];
-  state.record = std::move(job);
-  state.tasks.resize(tasks.size());
-  for (size_t i = 0; i < tasks.size(); ++i) {
+  JobState& state = InsertJob(number, std::move(job), std::move(tasks));
+  for (size_t i = 0; i < state.tasks.size(); ++i) {
     TaskState& task = state.tasks[i];
-    task.record = std::move(tasks[i]);
     if (task.record.task().state() != v1::JOB_STATE_QUEUED) continue;
     if (task.record.has_not_before()) task.not_before = FromTimestamp(task.record.not_before());
     task.queued_since = FromTimestamp(task.record.task().create_time());
@@ -37,25 +48,28 @@ void Scheduler::RestoreLease(TaskKey key, const store::LeaseRecord& lease, int64
   task->lease->record = lease;
   task->lease->first_sequence = first_sequence;
   task->lease->last_sequence = last_sequence;
+  task->lease->begun = clock_->Now();
+  fair_share_.Begin(jobs_.at(key.job).group, task->lease->begun);
   ExtendLease(key, task);
   const auto worker = workers_.find(lease.worker());
   if (worker != workers_.end()) worker->second.held.insert(key);
 }
 
 void Scheduler::AddJob(int64_t number, store::JobRecord job, std::vector<store::TaskRecord> tasks) {
-  JobState& state = jobs_[number];
-  state.record = std::move(job);
-  state.tasks.resize(tasks.size());
+  JobState& state = InsertJob(number, std::move(job), std::move(tasks));
   changes_.CreateJob(number, state.record);
   AppendJobState(number);
-  for (size_t i = 0; i < tasks.size(); ++i) {
+  for (size_t i = 0; i < state.tasks.size(); ++i) {
     const TaskKey key{number, static_cast<int32_t>(i)};
     TaskState& task = state.tasks[i];
-    task.record = std::move(tasks[i]);
     task.queued_since = clock_->Now();
     changed_tasks_.insert(key);
     Enqueue(key, &task);
     AppendTaskState(key, task, "");
+  }
+  // Something of what they wait for may be over already.
+  for (size_t i = 0; i < state.tasks.size(); ++i) {
+    if (!state.tasks[i].record.waits_for().empty()) SettleTask({number, static_cast<int32_t>(i)});
   }
 }
 
@@ -105,7 +119,9 @@ bool Scheduler::IsCancelled(TaskKey key) const {
 }
 
 void Scheduler::Enqueue(TaskKey key, TaskState* task) {
-  if (task->not_before > clock_->Now()) {
+  if (!task->record.waits_for().empty()) {
+    Block(key, *task);
+  } else if (task->not_before > clock_->Now()) {
     backoffs_.insert({task->not_before, key});
   } else {
     MakeReady(key, task);
@@ -119,16 +135,26 @@ void Scheduler::MakeReady(TaskKey key, TaskState* task) {
     placement.needs = task->record.task().placement();
     placement.reason = WhyWaiting(placement.needs, WorkersThatTake());
   }
-  placement.ready.insert({-task->record.spec().priority(), key});
+  const std::string& group = jobs_.at(key.job).group;
+  placement.ready[group].insert({-task->record.spec().priority(), key});
+  fair_share_.Wait(group, clock_->Now());
   ++ready_count_;
 }
 
 void Scheduler::RemoveFromQueue(TaskKey key, TaskState* task) {
   backoffs_.erase({task->not_before, key});
+  Unblock(key, *task);
   const auto placement = classes_.find(task->placement);
   if (placement == classes_.end()) return;
-  ready_count_ -=
-      static_cast<int64_t>(placement->second.ready.erase({-task->record.spec().priority(), key}));
+  const std::string& name = jobs_.at(key.job).group;
+  const auto group = placement->second.ready.find(name);
+  if (group == placement->second.ready.end() ||
+      group->second.erase({-task->record.spec().priority(), key}) == 0) {
+    return;
+  }
+  --ready_count_;
+  fair_share_.StopWaiting(name);
+  if (group->second.empty()) placement->second.ready.erase(group);
   if (placement->second.ready.empty()) classes_.erase(placement);
 }
 
@@ -142,6 +168,7 @@ Scheduler::LeaseState Scheduler::EndAttempt(TaskKey key, TaskState* task, v1::At
   attempt.set_end(end);
   attempt.set_message(std::string(message));
   lease_deadlines_.erase({task->lease->deadline, key});
+  fair_share_.End(jobs_.at(key.job).group, task->lease->begun, clock_->Now());
   const auto worker = workers_.find(task->lease->record.worker());
   if (worker != workers_.end()) worker->second.held.erase(key);
   changes_.RequireLease(key, task->lease->record.fencing_token());
@@ -209,6 +236,7 @@ void Scheduler::FinishTask(TaskKey key, TaskState* task, v1::JobState state,
   *task->record.mutable_task()->mutable_end_time() = ToTimestamp(clock_->Now());
   changed_tasks_.insert(key);
   AppendTaskState(key, *task, message);
+  Settle(key.job);
 }
 
 void Scheduler::FinishJobIfDone(int64_t number) {
@@ -235,6 +263,7 @@ void Scheduler::FinishJobIfDone(int64_t number) {
   changed_jobs_.insert(number);
   if (!verdicts.empty()) AppendReportReady(number, "", job.verdict());
   AppendJobState(number);
+  Settle(number);
 }
 
 absl::StatusOr<int64_t> Scheduler::AcceptEvents(TaskKey key, int64_t token, int64_t first,
@@ -287,6 +316,9 @@ absl::Status Scheduler::Complete(TaskKey key, int64_t token, const v1::TaskRepor
   stored.set_task(record.name());
   stored.set_title(record.title());
   *stored.mutable_attempts() = record.attempts();
+  if (record.kind() == v1::JOB_KIND_FULL_MODEL) {
+    *task->record.mutable_identity() = report.identity();
+  }
   if (stored.has_generation()) CountSteps(record, stored.mutable_generation());
   changes_.PutReport(key, stored);
   AppendReportReady(key.job, record.name(), record.verdict());

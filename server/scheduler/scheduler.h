@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "proto/plumbline/v1/job.pb.h"
 #include "proto/plumbline/v1/worker_service.pb.h"
+#include "server/scheduler/fair_share.h"
 #include "server/store/keys.h"
 #include "server/store/record.pb.h"
 #include "server/store/write_set.h"
@@ -37,6 +38,13 @@ struct SchedulerOptions {
   // The first retry comes at once, the second after this, each further one after twice as long.
   absl::Duration first_backoff = absl::Seconds(1);
   absl::Duration longest_backoff = absl::Minutes(1);
+  // The workers are shared evenly among the values of this label of jobs; jobs without it are a
+  // group of their own. Priorities come first.
+  std::string fair_share_label = "team";
+  // By value of that label ("*": of every other one): how many tasks may run at once.
+  std::map<std::string, int> quotas;
+  // No job is taken that would make more tasks live.
+  int64_t max_live_tasks = 100'000;
   // A worker that is lost or gone for so long is forgotten.
   absl::Duration forget_workers_after = absl::Hours(7 * 24);
 };
@@ -57,8 +65,11 @@ struct SchedulerCounts {
 
 // What waits and what runs now.
 struct SchedulerLoad {
-  int64_t queued = 0;
+  int64_t ready = 0;        // Wait for a worker.
+  int64_t backing_off = 0;  // Wait before they are tried again.
+  int64_t blocked = 0;      // Wait for other jobs.
   int64_t running = 0;
+  // When the oldest of `ready` began to wait.
   absl::Time oldest_queued = absl::InfiniteFuture();
   std::map<v1::WorkerState, int64_t> workers;
 };
@@ -79,10 +90,14 @@ class Scheduler {
   // and last events, 0 and 0 for none.
   void RestoreLease(TaskKey key, const store::LeaseRecord& lease, int64_t first_sequence,
                     int64_t last_sequence);
+  // All jobs are there.
+  void EndRestore();
 
   // --- Jobs.
   void AddJob(int64_t number, store::JobRecord job, std::vector<store::TaskRecord> tasks);
   bool IsLive(int64_t number) const { return jobs_.contains(number); }
+  // Tasks of all live jobs.
+  int64_t live_tasks() const { return live_tasks_; }
   // Cancels what is queued; what runs is told at its worker's next heartbeat. NOT_FOUND if the job
   // is not live.
   absl::Status Cancel(int64_t number, absl::string_view reason);
@@ -145,6 +160,7 @@ class Scheduler {
  private:
   struct LeaseState {
     store::LeaseRecord record;
+    absl::Time begun;
     absl::Time deadline;
     int64_t first_sequence = 0;
     int64_t last_sequence = 0;
@@ -164,6 +180,7 @@ class Scheduler {
   };
   struct JobState {
     store::JobRecord record;
+    std::string group;  // Of the fair share.
     std::vector<TaskState> tasks;
   };
   // Larger priority first, then older job, then task order.
@@ -177,7 +194,7 @@ class Scheduler {
   // Ready tasks with the same needs: fit and waiting reason are found once for all.
   struct PlacementClass {
     v1::Placement needs;
-    std::set<QueuePosition> ready;
+    std::map<std::string, std::set<QueuePosition>> ready;  // By group; none is empty.
     v1::WaitingReason reason;
   };
   struct WorkerState {
@@ -208,6 +225,20 @@ class Scheduler {
   void FinishJobIfDone(int64_t number);
   void FailPoisoned(TaskKey key, TaskState* task);
   bool IsCancelled(TaskKey key) const;
+  JobState& InsertJob(int64_t number, store::JobRecord record,
+                      std::vector<store::TaskRecord> tasks);
+
+  // Tasks that wait for other jobs (scheduler_dependencies.cc).
+  void Block(TaskKey key, const TaskState& task);
+  void Unblock(TaskKey key, const TaskState& task);
+  // Something of the job ended: lets go, or fails, those who waited for it, and those who waited
+  // for these.
+  void Settle(int64_t job);
+  void SettleTask(TaskKey key);
+  // Whether the dependency is over; what it gives is then in the record. An error: it can never be.
+  absl::StatusOr<bool> Resolve(const store::Dependency& dependency,
+                               store::TaskRecord* record) const;
+  v1::WaitingReason WhyBlocked(const TaskState& task) const;
 
   // Workers and placement (scheduler_workers.cc).
   absl::StatusOr<WorkerState*> FindWorker(absl::string_view worker, absl::string_view incarnation);
@@ -226,6 +257,10 @@ class Scheduler {
   std::vector<const v1::Worker*> WorkersThatTake() const;
   void RefreshWaitingReasons();
   v1::WaitingReason WaitingReasonOf(const TaskState& task) const;
+  // What the worker is given next, if anything fits.
+  std::optional<TaskKey> FindBest(const WorkerState& worker) const;
+  // The value of the fair share's label.
+  std::string GroupOf(const TaskState& task) const;
 
   // Events and what becomes durable (scheduler_changes.cc).
   v1::JobEvent NewEvent(int64_t job) const;
@@ -243,7 +278,12 @@ class Scheduler {
   absl::flat_hash_map<int64_t, JobState> jobs_;
   std::map<std::string, WorkerState> workers_;  // By name.
   std::map<std::string, PlacementClass> classes_;
+  FairShare fair_share_;
   int64_t ready_count_ = 0;
+  int64_t live_tasks_ = 0;
+  std::map<int64_t, std::set<TaskKey>> blocked_;  // By the job that is waited for.
+  std::vector<int64_t> to_settle_;
+  bool settling_ = false;
   std::set<std::pair<absl::Time, TaskKey>> backoffs_;
   std::set<std::pair<absl::Time, TaskKey>> lease_deadlines_;
   std::set<std::pair<absl::Time, std::string>> worker_deadlines_;

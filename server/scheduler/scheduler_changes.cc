@@ -135,7 +135,10 @@ WriteSet Scheduler::TakeChanges() {
     const auto job = jobs_.find(number);
     const bool live = !IsFinal(job->second.record.job().state());
     changes_.PutJob(number, job->second.record, live);
-    if (!live) jobs_.erase(job);
+    if (!live) {
+      live_tasks_ -= static_cast<int64_t>(job->second.tasks.size());
+      jobs_.erase(job);
+    }
   }
   for (const std::string& name : changed_workers_) changes_.PutWorker(workers_.at(name).record);
   changed_tasks_.clear();
@@ -150,8 +153,14 @@ SchedulerLoad Scheduler::Load() const {
     for (const TaskState& task : job.tasks) {
       if (task.lease.has_value()) {
         ++load.running;
-      } else if (task.record.task().state() == v1::JOB_STATE_QUEUED) {
-        ++load.queued;
+      } else if (task.record.task().state() != v1::JOB_STATE_QUEUED) {
+        continue;
+      } else if (!task.record.waits_for().empty()) {
+        ++load.blocked;
+      } else if (task.not_before > clock_->Now()) {
+        ++load.backing_off;
+      } else {
+        ++load.ready;
         load.oldest_queued = std::min(load.oldest_queued, task.queued_since);
       }
     }

@@ -126,20 +126,33 @@ absl::StatusOr<v1::AcquireTaskResponse> Scheduler::Acquire(absl::string_view nam
     response.set_drain(worker->record.drain());
     return response;
   }
-  const std::string process = ProcessOf(name, incarnation);
-  const QueuePosition* best = nullptr;
+  const std::optional<TaskKey> best = FindBest(*worker);
+  if (best.has_value()) Grant(worker, *best, response.mutable_assignment());
+  return response;
+}
+
+std::optional<TaskKey> Scheduler::FindBest(const WorkerState& worker) const {
+  using Rank = std::tuple<int32_t, FairShare::Rank, TaskKey>;
+  const v1::Worker& record = worker.record.worker();
+  const std::string process = ProcessOf(record.name(), record.incarnation());
+  const absl::Time now = clock_->Now();
+  std::optional<Rank> best;
   for (const auto& [bytes, placement] : classes_) {
-    if (best != nullptr && *best < *placement.ready.begin()) continue;
-    if (!Fits(placement.needs, worker->record.worker())) continue;
-    for (const QueuePosition& position : placement.ready) {
-      if (best != nullptr && *best < position) break;
-      if (FindTask(position.key)->unsuitable.contains(process)) continue;
-      best = &position;
-      break;
+    if (!Fits(placement.needs, record)) continue;
+    for (const auto& [group, ready] : placement.ready) {
+      if (fair_share_.AtQuota(group)) continue;
+      const FairShare::Rank share = fair_share_.RankOf(group, now);
+      for (const QueuePosition& position : ready) {
+        const Rank rank{position.negative_priority, share, position.key};
+        if (best.has_value() && !(rank < *best)) break;
+        if (FindTask(position.key)->unsuitable.contains(process)) continue;
+        best = rank;
+        break;
+      }
     }
   }
-  if (best != nullptr) Grant(worker, best->key, response.mutable_assignment());
-  return response;
+  if (!best.has_value()) return std::nullopt;
+  return std::get<TaskKey>(*best);
 }
 
 bool Scheduler::TakesTasks(absl::string_view worker, absl::string_view incarnation) const {
@@ -173,6 +186,8 @@ void Scheduler::Grant(WorkerState* worker, TaskKey key, v1::Assignment* assignme
   lease.set_worker(holder.name());
   lease.set_incarnation(holder.incarnation());
   lease.set_attempt(attempt.number());
+  task->lease->begun = clock_->Now();
+  fair_share_.Begin(jobs_.at(key.job).group, task->lease->begun);
   changes_.GrantLease(key, lease);
   worker->held.insert(key);
   ExtendLease(key, task);
@@ -325,6 +340,7 @@ std::vector<const v1::Worker*> Scheduler::WorkersThatTake() const {
 }
 
 v1::WaitingReason Scheduler::WaitingReasonOf(const TaskState& task) const {
+  if (!task.record.waits_for().empty()) return WhyBlocked(task);
   v1::WaitingReason reason;
   if (task.not_before > clock_->Now()) {
     reason.set_code(v1::WaitingReason::CODE_BACKOFF);
@@ -336,6 +352,15 @@ v1::WaitingReason Scheduler::WaitingReasonOf(const TaskState& task) const {
   }
   std::vector<const v1::Worker*> workers = WorkersThatTake();
   reason = WhyWaiting(task.record.task().placement(), workers);
+  if (reason.code() == v1::WaitingReason::CODE_BUSY && fair_share_.AtQuota(GroupOf(task))) {
+    reason.set_code(v1::WaitingReason::CODE_QUOTA);
+    reason.set_message(absl::StrCat(
+        GroupOf(task).empty()
+            ? absl::StrCat("jobs without a label ", options_.fair_share_label)
+            : absl::StrCat("jobs labelled ", options_.fair_share_label, "=", GroupOf(task)),
+        " may run ", fair_share_.QuotaOf(GroupOf(task)), " tasks at once, and do"));
+    return reason;
+  }
   if (reason.code() != v1::WaitingReason::CODE_BUSY || task.unsuitable.empty()) return reason;
   workers.erase(std::remove_if(workers.begin(), workers.end(),
                                [&task](const v1::Worker* worker) {
@@ -363,8 +388,10 @@ void Scheduler::RefreshWaitingReasons() {
         reason.code() != placement.reason.code() && reason.code() != v1::WaitingReason::CODE_BUSY;
     placement.reason = std::move(reason);
     if (!news) continue;
-    for (const QueuePosition& position : placement.ready) {
-      AppendTaskState(position.key, *FindTask(position.key), "");
+    for (const auto& [group, ready] : placement.ready) {
+      for (const QueuePosition& position : ready) {
+        AppendTaskState(position.key, *FindTask(position.key), "");
+      }
     }
   }
 }

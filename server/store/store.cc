@@ -67,14 +67,6 @@ rocksdb::WriteOptions Synced() {
   return options;
 }
 
-absl::Status LeaseLost(TaskKey task, int64_t token, int64_t newest) {
-  return WithReason(
-      absl::AbortedError(absl::StrCat(
-          "fencing token ", token, " is not the newest of task ", task.task,
-          newest == 0 ? ": nobody holds it" : absl::StrCat(": the newest is ", newest))),
-      kLeaseLostReason);
-}
-
 absl::StatusOr<std::string> RandomBytes(int count) {
   std::string bytes(count, '\0');
   // Up to 256 bytes come at once; unlike /dev/urandom the call needs no device node.
@@ -183,30 +175,21 @@ absl::Status Store::Impl::WriteFormat() {
 
 absl::Status Store::Impl::LoadCounters() {
   absl::MutexLock lock(&mutex_);
-  const auto first_number = [this](Family family, const std::string& begin,
-                                   const std::string& end) {
-    int64_t number = 0;
-    Visit(family, begin, end, /*newest_first=*/false,
-          [&number](absl::string_view key, absl::string_view) {
-            number = keys::TrailingNumber(key);
-            return false;
-          })
-        .IgnoreError();
-    return number;
-  };
-  newest_revision_ = NewestNumber(Family::kEvents, keys::Revisions());
-  oldest_revision_ =
-      first_number(Family::kEvents, keys::Revisions(), keys::PrefixEnd(keys::Revisions()));
-  newest_audit_ = NewestNumber(Family::kAudit, "");
-  oldest_audit_ = first_number(Family::kAudit, "", "");
-  return Visit(Family::kLeases, keys::Leases(), keys::PrefixEnd(keys::Leases()), false,
-               [this](absl::string_view key, absl::string_view value) {
-                 mutex_.AssertHeld();
-                 store::LeaseRecord lease;
-                 lease.ParseFromArray(value.data(), static_cast<int>(value.size()));
-                 lease_tokens_[keys::TrailingTask(key)] = lease.fencing_token();
-                 return true;
-               });
+  // A number that cannot be read must not be taken for none: it would be given again.
+  PLUMBLINE_ASSIGN_OR_RETURN(newest_revision_, NewestNumber(Family::kEvents, keys::Revisions()));
+  PLUMBLINE_ASSIGN_OR_RETURN(oldest_revision_, OldestNumber(Family::kEvents, keys::Revisions()));
+  PLUMBLINE_ASSIGN_OR_RETURN(newest_audit_, NewestNumber(Family::kAudit, ""));
+  PLUMBLINE_ASSIGN_OR_RETURN(oldest_audit_, OldestNumber(Family::kAudit, ""));
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest_token,
+                             GetNumber(Family::kLeases, keys::FencingToken()));
+  leases_.RestoreNewest(newest_token);
+  return VisitRecords<store::LeaseRecord>(
+      Family::kLeases, keys::Leases(), keys::PrefixEnd(keys::Leases()), false,
+      [this](absl::string_view key, const store::LeaseRecord& lease) {
+        mutex_.AssertHeld();
+        leases_.Restore(keys::TrailingTask(key), lease.fencing_token());
+        return true;
+      });
 }
 
 absl::Status Store::Impl::Health() const {
@@ -216,9 +199,7 @@ absl::Status Store::Impl::Health() const {
 
 absl::Status Store::Impl::CheckLease(TaskKey task, int64_t token) const {
   absl::MutexLock lock(&mutex_);
-  const auto lease = lease_tokens_.find(task);
-  const int64_t newest = lease == lease_tokens_.end() ? 0 : lease->second;
-  return token > 0 && token == newest ? absl::OkStatus() : LeaseLost(task, token, newest);
+  return leases_.Check(task, token);
 }
 
 absl::Status Store::Impl::Commit(WriteSet* set, std::function<void(absl::Status)> done) {
@@ -227,23 +208,25 @@ absl::Status Store::Impl::Commit(WriteSet* set, std::function<void(absl::Status)
     return absl::UnavailableError(
         absl::StrCat("the store has failed; restart the coordinator: ", failure_.message()));
   }
-  for (const WriteSet::LeaseChange& required : set->required_leases_) {
-    const auto lease = lease_tokens_.find(required.task);
-    const int64_t newest = lease == lease_tokens_.end() ? 0 : lease->second;
-    if (required.token <= 0 || required.token != newest) {
-      return LeaseLost(required.task, required.token, newest);
-    }
-  }
-  for (const WriteSet::LeaseChange& change : set->lease_changes_) {
-    if (change.token == 0) {
-      lease_tokens_.erase(change.task);
-    } else {
-      lease_tokens_[change.task] = change.token;
-    }
+  absl::Status admitted = LoadSequences(*set);
+  if (admitted.ok()) admitted = leases_.Admit(*set);
+  if (!admitted.ok()) {
+    // What callers hold in memory is ahead of the disk then, as after a failed write.
+    if (!absl::IsAborted(admitted)) failure_ = admitted;
+    return admitted;
   }
   Number(set);
   TrimLogs(set);
   queue_.push_back({std::move(set->operations_), std::move(done)});
+  return absl::OkStatus();
+}
+
+absl::Status Store::Impl::LoadSequences(const WriteSet& set) {
+  for (const int64_t job : set.event_jobs_) {
+    if (newest_sequences_.contains(job)) continue;
+    PLUMBLINE_ASSIGN_OR_RETURN(newest_sequences_[job],
+                               NewestNumber(Family::kEvents, keys::Events(job)));
+  }
   return absl::OkStatus();
 }
 
@@ -252,10 +235,8 @@ void Store::Impl::Number(WriteSet* set) {
   store::Revision revision;
   for (size_t i = 0; i < set->events_.size(); ++i) {
     const int64_t job = set->event_jobs_[i];
-    const auto [newest, is_new] = newest_sequences_.try_emplace(job, 0);
-    if (is_new) newest->second = NewestNumber(Family::kEvents, keys::Events(job));
     v1::JobEvent& event = set->events_[i];
-    event.set_sequence(++newest->second);
+    event.set_sequence(++newest_sequences_[job]);
     set->Put(Family::kEvents, keys::Event(job, event.sequence()), event.SerializeAsString());
     revision.set_job(job);
     revision.set_sequence(event.sequence());

@@ -73,8 +73,8 @@ class Store {
   const store::StoreFormat& format() const;
 
   // The largest number ever given, 0 before the first.
-  int64_t NewestJobNumber() const;
-  int64_t NewestFencingToken() const;
+  absl::StatusOr<int64_t> NewestJobNumber() const;
+  absl::StatusOr<int64_t> NewestFencingToken() const;
 
   // NOT_FOUND where there is none. `id` is the last part of the name.
   absl::StatusOr<int64_t> FindJob(absl::string_view id) const;
@@ -96,7 +96,7 @@ class Store {
                                                        int64_t max_bytes) const;
   absl::StatusOr<v1::JobEvent> ReadEvent(int64_t job, int64_t sequence) const;
   // Sequence number of the job's newest event, 0 before the first.
-  int64_t NewestSequence(int64_t job) const;
+  absl::StatusOr<int64_t> NewestSequence(int64_t job) const;
 
   struct NumberedRevision {
     int64_t number = 0;
@@ -104,7 +104,7 @@ class Store {
   };
   absl::StatusOr<std::vector<NumberedRevision>> ReadRevisions(int64_t after, int max_count) const;
   // 0 and 0 while there is none.
-  std::pair<int64_t, int64_t> OldestAndNewestRevision() const;
+  absl::StatusOr<std::pair<int64_t, int64_t>> OldestAndNewestRevision() const;
 
   absl::StatusOr<std::vector<store::WorkerRecord>> ReadWorkers() const;
 

@@ -15,8 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "common/status.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
+#include "server/store/lease_table.h"
 #include "server/store/rocksdb_status.h"
 #include "server/store/store.h"
 
@@ -73,7 +75,11 @@ class Store::Impl {
   absl::StatusOr<std::vector<std::string>> Suffixes(Family family, const std::string& prefix) const;
 
   // The number that the last key of a prefix ends with; 0 if there is none.
-  int64_t NewestNumber(Family family, const std::string& prefix) const;
+  absl::StatusOr<int64_t> NewestNumber(Family family, const std::string& prefix) const;
+  // Likewise the first key's.
+  absl::StatusOr<int64_t> OldestNumber(Family family, const std::string& prefix) const;
+  // The number that is stored under a key; 0 if there is none.
+  absl::StatusOr<int64_t> GetNumber(Family family, absl::string_view key) const;
 
   const store::StoreFormat& format() const { return format_; }
 
@@ -89,10 +95,14 @@ class Store::Impl {
 
   static absl::Status Unreadable(absl::string_view key);
 
+  absl::StatusOr<int64_t> EndNumber(Family family, const std::string& prefix, bool newest) const;
+
   absl::Status OpenDatabase();
   absl::Status CheckFormat();
   absl::Status WriteFormat();
   absl::Status LoadCounters();
+  // Knows the newest sequence number of every job that `set` has events of.
+  absl::Status LoadSequences(const WriteSet& set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Number(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TrimLogs(WriteSet* set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddToBatch(const WriteSet::Operation& operation, rocksdb::WriteBatch* batch) const;
@@ -109,7 +119,7 @@ class Store::Impl {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // As they will be once everything queued is durable.
-  absl::flat_hash_map<TaskKey, int64_t> lease_tokens_ ABSL_GUARDED_BY(mutex_);
+  LeaseTable leases_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, int64_t> newest_sequences_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_revision_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t oldest_revision_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -123,6 +133,20 @@ class Store::Impl {
   std::thread writer_;
   std::thread completer_;
 };
+
+template <typename Record, typename Take>
+absl::Status Store::Impl::VisitRecords(Family family, absl::string_view begin,
+                                       absl::string_view end, bool newest_first,
+                                       const Take& take) const {
+  absl::Status status;
+  PLUMBLINE_RETURN_IF_ERROR(
+      Visit(family, begin, end, newest_first, [&](absl::string_view key, absl::string_view value) {
+        absl::StatusOr<Record> record = Parse<Record>(value, key);
+        status = record.status();
+        return record.ok() && take(key, *std::move(record));
+      }));
+  return status;
+}
 
 }  // namespace plumbline::server
 

@@ -44,37 +44,38 @@ absl::Status Store::Impl::Visit(
   return FromRocksdb(each->status(), "read the store");
 }
 
-template <typename Record, typename Take>
-absl::Status Store::Impl::VisitRecords(Family family, absl::string_view begin,
-                                       absl::string_view end, bool newest_first,
-                                       const Take& take) const {
-  absl::Status status;
-  PLUMBLINE_RETURN_IF_ERROR(
-      Visit(family, begin, end, newest_first, [&](absl::string_view key, absl::string_view value) {
-        absl::StatusOr<Record> record = Parse<Record>(value, key);
-        status = record.status();
-        return record.ok() && take(key, *std::move(record));
-      }));
-  return status;
+absl::StatusOr<int64_t> Store::Impl::NewestNumber(Family family, const std::string& prefix) const {
+  return EndNumber(family, prefix, /*newest=*/true);
 }
 
-int64_t Store::Impl::NewestNumber(Family family, const std::string& prefix) const {
-  int64_t newest = 0;
-  Visit(family, prefix, keys::PrefixEnd(prefix), /*newest_first=*/true,
-        [&newest](absl::string_view key, absl::string_view) {
-          newest = keys::TrailingNumber(key);
-          return false;
-        })
-      .IgnoreError();
-  return newest;
+absl::StatusOr<int64_t> Store::Impl::OldestNumber(Family family, const std::string& prefix) const {
+  return EndNumber(family, prefix, /*newest=*/false);
 }
 
-int64_t Store::NewestJobNumber() const {
-  return keys::TrailingNumber(impl_->Get(Family::kMeta, keys::NewestJob()).value_or(""));
+absl::StatusOr<int64_t> Store::Impl::EndNumber(Family family, const std::string& prefix,
+                                               bool newest) const {
+  int64_t number = 0;
+  PLUMBLINE_RETURN_IF_ERROR(Visit(family, prefix, keys::PrefixEnd(prefix), newest,
+                                  [&number](absl::string_view key, absl::string_view) {
+                                    number = keys::TrailingNumber(key);
+                                    return false;
+                                  }));
+  return number;
 }
 
-int64_t Store::NewestFencingToken() const {
-  return keys::TrailingNumber(impl_->Get(Family::kLeases, keys::FencingToken()).value_or(""));
+absl::StatusOr<int64_t> Store::Impl::GetNumber(Family family, absl::string_view key) const {
+  const absl::StatusOr<std::string> bytes = Get(family, key);
+  if (absl::IsNotFound(bytes.status())) return 0;
+  if (!bytes.ok()) return bytes.status();
+  return keys::TrailingNumber(*bytes);
+}
+
+absl::StatusOr<int64_t> Store::NewestJobNumber() const {
+  return impl_->GetNumber(Family::kMeta, keys::NewestJob());
+}
+
+absl::StatusOr<int64_t> Store::NewestFencingToken() const {
+  return impl_->GetNumber(Family::kLeases, keys::FencingToken());
 }
 
 absl::StatusOr<int64_t> Store::FindJob(absl::string_view id) const {
@@ -169,7 +170,7 @@ absl::StatusOr<v1::JobEvent> Store::ReadEvent(int64_t job, int64_t sequence) con
   return impl_->GetRecord<v1::JobEvent>(Family::kEvents, keys::Event(job, sequence));
 }
 
-int64_t Store::NewestSequence(int64_t job) const {
+absl::StatusOr<int64_t> Store::NewestSequence(int64_t job) const {
   return impl_->NewestNumber(Family::kEvents, keys::Events(job));
 }
 
@@ -185,10 +186,12 @@ absl::StatusOr<std::vector<Store::NumberedRevision>> Store::ReadRevisions(int64_
   return revisions;
 }
 
-std::pair<int64_t, int64_t> Store::OldestAndNewestRevision() const {
-  absl::StatusOr<std::vector<NumberedRevision>> oldest = ReadRevisions(0, 1);
-  if (!oldest.ok() || oldest->empty()) return {0, 0};
-  return {oldest->front().number, impl_->NewestNumber(Family::kEvents, keys::Revisions())};
+absl::StatusOr<std::pair<int64_t, int64_t>> Store::OldestAndNewestRevision() const {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t oldest,
+                             impl_->OldestNumber(Family::kEvents, keys::Revisions()));
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest,
+                             impl_->NewestNumber(Family::kEvents, keys::Revisions()));
+  return std::make_pair(oldest, newest);
 }
 
 absl::StatusOr<std::vector<store::WorkerRecord>> Store::ReadWorkers() const {

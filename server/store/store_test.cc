@@ -63,8 +63,8 @@ TEST_F(StoreTest, KeepsWhatWasCommittedOverAReopening) {
   ASSERT_TRUE(store_->CommitAndWait(&set).ok());
   Open();
   EXPECT_EQ(store_->format().store_id(), store_id);
-  EXPECT_EQ(store_->NewestJobNumber(), 1);
-  EXPECT_EQ(store_->NewestFencingToken(), 5);
+  EXPECT_EQ(store_->NewestJobNumber().value(), 1);
+  EXPECT_EQ(store_->NewestFencingToken().value(), 5);
   EXPECT_EQ(store_->FindJob("alpha").value(), 1);
   EXPECT_EQ(store_->FindRequest("request").value(), 1);
   EXPECT_EQ(store_->LiveJobs().value(), std::vector<int64_t>{1});
@@ -142,7 +142,7 @@ TEST_F(StoreTest, NumbersEventsWithoutGapsFromManyThreadsAndReopenings) {
     }
     all += expected[job];
   }
-  EXPECT_EQ(store_->OldestAndNewestRevision(), std::make_pair(int64_t{1}, all));
+  EXPECT_EQ(store_->OldestAndNewestRevision().value(), std::make_pair(int64_t{1}, all));
 }
 
 TEST_F(StoreTest, PagesEventsByCountAndBytes) {
@@ -155,8 +155,8 @@ TEST_F(StoreTest, PagesEventsByCountAndBytes) {
   EXPECT_EQ(store_->ReadEvents(1, 8, 4, 1 << 20)->size(), 2u);
   EXPECT_EQ(store_->ReadEvents(1, 0, 100, 1)->size(), 1u);
   EXPECT_EQ(store_->ReadEvents(1, 10, 4, 1 << 20)->size(), 0u);
-  EXPECT_EQ(store_->NewestSequence(1), 10);
-  EXPECT_EQ(store_->NewestSequence(3), 0);
+  EXPECT_EQ(store_->NewestSequence(1).value(), 10);
+  EXPECT_EQ(store_->NewestSequence(3).value(), 0);
 }
 
 TEST_F(StoreTest, DeletesAJobWholeAndNeverUsesItsNumberAgain) {
@@ -186,7 +186,7 @@ TEST_F(StoreTest, DeletesAJobWholeAndNeverUsesItsNumberAgain) {
   EXPECT_TRUE(absl::IsNotFound(store_->ReadArtifact("artifacts/a").status()));
   EXPECT_TRUE(store_->ReadArtifactsOf(1)->empty());
   EXPECT_TRUE(store_->ReadEvents(1, 0, 10, 1 << 20)->empty());
-  EXPECT_EQ(store_->NewestJobNumber(), 1);
+  EXPECT_EQ(store_->NewestJobNumber().value(), 1);
   const std::vector<Store::NumberedRevision> revisions = store_->ReadRevisions(1, 10).value();
   ASSERT_EQ(revisions.size(), 1u);
   EXPECT_EQ(revisions[0].revision.deleted().name(), "jobs/alpha");
@@ -222,7 +222,7 @@ TEST_F(StoreTest, KeepsTheNewestOfTheLogs) {
     set.AppendAudit(v1::AuditEvent());
     ASSERT_TRUE(store_->CommitAndWait(&set).ok());
   }
-  const auto [oldest, newest] = store_->OldestAndNewestRevision();
+  const auto [oldest, newest] = store_->OldestAndNewestRevision().value();
   EXPECT_EQ(newest, 50);
   EXPECT_GE(oldest, 50 - 22);
   EXPECT_LE(oldest, 31);

@@ -20,6 +20,18 @@ namespace plumbline::server {
 // Store::Commit, which numbers its events and audit events.
 class WriteSet {
  public:
+  // One change of the database.
+  struct Operation {
+    enum Kind { kPut, kDelete, kDeleteRange } kind;
+    Family family;
+    std::string key;
+    std::string value;  // kDeleteRange: the end.
+  };
+  struct LeaseChange {
+    TaskKey task;
+    int64_t token;  // 0: ended.
+  };
+
   // Ties the whole set to a lease: Store::Commit refuses it unless `token` is the newest that the
   // task was granted. Every write on behalf of a task needs this.
   void RequireLease(TaskKey task, int64_t token);
@@ -71,22 +83,15 @@ class WriteSet {
            deleted_jobs_.empty();
   }
 
+  // What it does, for whoever applies it.
+  const std::vector<Operation>& operations() const { return operations_; }
+  const std::vector<LeaseChange>& required_leases() const { return required_leases_; }
+  const std::vector<LeaseChange>& lease_changes() const { return lease_changes_; }
   // With the numbers that Store::Commit gave them.
   const std::vector<v1::JobEvent>& events() const { return events_; }
 
  private:
   friend class Store;
-
-  struct Operation {
-    enum Kind { kPut, kDelete, kDeleteRange } kind;
-    Family family;
-    std::string key;
-    std::string value;  // kDeleteRange: the end.
-  };
-  struct LeaseChange {
-    TaskKey task;
-    int64_t token;  // 0: ended.
-  };
 
   void Put(Family family, std::string key, std::string value);
   void Delete(Family family, std::string key);

@@ -77,7 +77,7 @@ absl::Status StepStoreHarness::Open(StoreOptions options, StepStoreOptions step_
   Close();
   PLUMBLINE_ASSIGN_OR_RETURN(store_, Store::Open(std::move(options)));
   PLUMBLINE_ASSIGN_OR_RETURN(steps_, StepStore::Open(store_.get(), std::move(step_options)));
-  token_ = store_->NewestFencingToken();
+  PLUMBLINE_ASSIGN_OR_RETURN(token_, store_->NewestFencingToken());
   return Grant();
 }
 

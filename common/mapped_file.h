@@ -33,6 +33,11 @@ class MappedFile {
   absl::Span<const uint8_t> bytes_;  // Empty for an empty file, which cannot be mapped.
 };
 
+// Gives the memory of mapped bytes back to the system, so that reading a long file from end to end
+// takes no more than what is read at a time. They stay valid: the next use reads them from the file
+// again. `bytes` must lie in a MappedFile.
+void ForgetMappedBytes(absl::Span<const uint8_t> bytes);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMMON_MAPPED_FILE_H_

@@ -92,7 +92,7 @@ absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
     if (size_bytes > std::numeric_limits<int64_t>::max() - data_bytes) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": more than 2^63-1 bytes of data"));
     }
-    if (!places.emplace(spec->name, Place{data_bytes, size_bytes, false}).second) {
+    if (!places.emplace(spec->name, Place{data_bytes, size_bytes, 0, false}).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": two tensors are named ", Quoted(spec->name)));
     }
@@ -119,31 +119,48 @@ absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
   return writer;
 }
 
-absl::Status SafetensorsWriter::Write(absl::string_view name, absl::Span<const uint8_t> bytes) {
+absl::StatusOr<SafetensorsWriter::Place*> SafetensorsWriter::Find(absl::string_view name) {
   const auto found = places_.find(name);
-  if (found == places_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": tensor ", Quoted(name), " was not declared"));
-  }
-  Place& place = found->second;
-  if (place.written) {
+  if (found != places_.end()) return &found->second;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path_, ": tensor ", Quoted(name), " was not declared"));
+}
+
+absl::Status SafetensorsWriter::Write(absl::string_view name, absl::Span<const uint8_t> bytes) {
+  PLUMBLINE_ASSIGN_OR_RETURN(Place* const place, Find(name));
+  if (place->begun) {
     return absl::InvalidArgumentError(
         absl::StrCat(path_, ": tensor ", Quoted(name), " is written already"));
   }
-  if (bytes.size() != place.size_bytes) {
+  if (bytes.size() != place->size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": tensor ", Quoted(name), " takes ",
-                                                   place.size_bytes, " bytes, not ", bytes.size()));
+                                                   place->size_bytes, " bytes, not ",
+                                                   bytes.size()));
   }
-  PLUMBLINE_RETURN_IF_ERROR(file_.WriteAt(place.offset, bytes));
-  place.written = true;
+  return WritePart(name, 0, bytes);
+}
+
+absl::Status SafetensorsWriter::WritePart(absl::string_view name, uint64_t offset,
+                                          absl::Span<const uint8_t> bytes) {
+  PLUMBLINE_ASSIGN_OR_RETURN(Place* const place, Find(name));
+  if (offset > place->size_bytes || bytes.size() > place->size_bytes - offset ||
+      bytes.size() > place->size_bytes - place->written_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": tensor ", Quoted(name), " takes ", place->size_bytes, " bytes, not ",
+                     bytes.size(), " at ", offset, " behind ", place->written_bytes));
+  }
+  PLUMBLINE_RETURN_IF_ERROR(file_.WriteAt(place->offset + offset, bytes));
+  place->written_bytes += bytes.size();
+  place->begun = true;
   return absl::OkStatus();
 }
 
 absl::Status SafetensorsWriter::Finish() {
   for (const auto& [name, place] : places_) {
-    if (!place.written) {
+    if (!place.begun || place.written_bytes != place.size_bytes) {
       return absl::FailedPreconditionError(
-          absl::StrCat(path_, ": tensor ", Quoted(name), " was not written"));
+          absl::StrCat(path_, ": tensor ", Quoted(name), " was not written",
+                       place.begun ? " to its end" : ""));
     }
   }
   return file_.Commit();

@@ -42,15 +42,22 @@ class SafetensorsWriter {
   // already, or takes another number of bytes.
   absl::Status Write(absl::string_view name, absl::Span<const uint8_t> bytes);
 
-  // FAILED_PRECONDITION, naming it, if a tensor is not written yet.
+  // A part of one tensor's data, `offset` bytes from their start. The parts come in any order, each
+  // byte once. INVALID_ARGUMENT if the tensor was not given to Create or does not reach so far.
+  absl::Status WritePart(absl::string_view name, uint64_t offset, absl::Span<const uint8_t> bytes);
+
+  // FAILED_PRECONDITION, naming it, if a tensor is not written, or not all of it.
   absl::Status Finish();
 
  private:
   struct Place {
     uint64_t offset;  // From the start of the file.
     uint64_t size_bytes;
-    bool written;
+    uint64_t written_bytes;
+    bool begun;
   };
+
+  absl::StatusOr<Place*> Find(absl::string_view name);
 
   SafetensorsWriter(std::string path, AtomicFile file)
       : path_(std::move(path)), file_(std::move(file)) {}

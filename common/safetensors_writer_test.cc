@@ -110,5 +110,24 @@ TEST_F(SafetensorsWriterTest, RefusesWhatNoReaderWouldTake) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(SafetensorsWriterTest, PartsInAnyOrderAreTheWhole) {
+  const std::vector<uint8_t> bytes = {1, 2, 3, 4, 5, 6};
+  absl::StatusOr<SafetensorsWriter> writer =
+      SafetensorsWriter::Create(path_, {{"t", DType::kU8, {6}}});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const absl::Span<const uint8_t> all = bytes;
+  ASSERT_TRUE(writer->WritePart("t", 4, all.subspan(4)).ok());
+  EXPECT_THAT(writer->Finish().ToString(), HasSubstr("\"t\" was not written to its end"));
+  EXPECT_THAT(writer->WritePart("t", 6, all.subspan(5)).ToString(), HasSubstr("takes 6 bytes"));
+  EXPECT_THAT(writer->WritePart("t", 0, all.subspan(0, 5)).ToString(), HasSubstr("behind 2"));
+  EXPECT_THAT(writer->Write("t", all).ToString(), HasSubstr("is written already"));
+  EXPECT_THAT(writer->WritePart("u", 0, all).ToString(), HasSubstr("was not declared"));
+  ASSERT_TRUE(writer->WritePart("t", 0, all.subspan(0, 4)).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*file->Bytes("t"), all);
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -18,9 +18,6 @@ using nlohmann::json;
 constexpr char kIndexSuffix[] = ".index.json";
 constexpr size_t kMaxIndexBytes = 16 << 20;
 
-// Tensor names by the shard that holds them, as the index says.
-using WeightMap = std::map<std::string, std::vector<std::string>>;
-
 absl::Status IndexError(absl::string_view index_path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(index_path, ": weight_map: ", what));
 }
@@ -29,6 +26,8 @@ bool IsPlainFileName(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, "/") &&
          !absl::StrContains(name, absl::string_view("\0", 1));
 }
+
+}  // namespace
 
 absl::StatusOr<WeightMap> ReadWeightMap(const std::string& index_path,
                                         const SafetensorsLimits& limits) {
@@ -61,14 +60,22 @@ absl::StatusOr<WeightMap> ReadWeightMap(const std::string& index_path,
   return weight_map;
 }
 
-}  // namespace
-
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path,
                                                       const SafetensorsOptions& options) {
   SafetensorsFile result(path);
   PLUMBLINE_RETURN_IF_ERROR(absl::EndsWith(path, kIndexSuffix)
                                 ? result.AddShardsOfIndex(options)
                                 : result.AddShard(path, options.limits));
+  return result;
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::OpenAll(const std::string& path,
+                                                         const std::vector<std::string>& files,
+                                                         const SafetensorsOptions& options) {
+  SafetensorsFile result(path);
+  for (const std::string& file : files) {
+    PLUMBLINE_RETURN_IF_ERROR(result.AddShard(file, options.limits));
+  }
   return result;
 }
 

@@ -34,6 +34,12 @@ class SafetensorsFile {
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path,
                                               const SafetensorsOptions& options = {});
 
+  // Several files as one view, whatever an index beside them says; `path` names them in messages.
+  // INVALID_ARGUMENT for a tensor in two of them.
+  static absl::StatusOr<SafetensorsFile> OpenAll(const std::string& path,
+                                                 const std::vector<std::string>& files,
+                                                 const SafetensorsOptions& options = {});
+
   SafetensorsFile(SafetensorsFile&&) noexcept = default;
   SafetensorsFile& operator=(SafetensorsFile&&) = delete;
 
@@ -73,6 +79,13 @@ class SafetensorsFile {
   absl::flat_hash_map<std::string, size_t> index_by_name_;  // Into tensors_.
   std::map<std::string, std::string> metadata_;
 };
+
+// Tensor names by the shard that holds them, as an index says; both sorted.
+using WeightMap = std::map<std::string, std::vector<std::string>>;
+
+// Reads the index at `index_path`. INVALID_ARGUMENT as SafetensorsFile::Open's.
+absl::StatusOr<WeightMap> ReadWeightMap(const std::string& index_path,
+                                        const SafetensorsLimits& limits = {});
 
 }  // namespace plumbline
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -59,8 +60,8 @@ absl::Status ParseMetadata(const json& value, absl::string_view where,
 }
 
 // `where` names the file and the tensor.
-absl::Status ParseTensor(const json& value, absl::string_view where, uint64_t data_bytes,
-                         TensorInfo* tensor) {
+absl::Status ParseTensor(const json& value, absl::string_view where,
+                         std::optional<uint64_t> data_bytes, TensorInfo* tensor) {
   if (!value.is_object()) return Error(where, "is no object");
   for (const char* key : {"dtype", "shape", "data_offsets"}) {
     if (!value.contains(key)) return Error(where, absl::StrCat("key \"", key, "\" is missing"));
@@ -109,10 +110,10 @@ absl::Status ParseTensor(const json& value, absl::string_view where, uint64_t da
     return Error(where, absl::StrCat("data_offsets begin at ", tensor->begin,
                                      ", after their end at ", tensor->end));
   }
-  if (tensor->end > data_bytes) {
+  if (data_bytes.has_value() && tensor->end > *data_bytes) {
     return Error(where,
                  absl::StrCat("data_offsets end at ", tensor->end, ", but the file has only ",
-                              data_bytes, " bytes of data: it is truncated or corrupt"));
+                              *data_bytes, " bytes of data: it is truncated or corrupt"));
   }
 
   const int64_t elements = NumElements(tensor->shape);
@@ -131,8 +132,8 @@ absl::Status ParseTensor(const json& value, absl::string_view where, uint64_t da
 }
 
 // Sorts the tensors by place; refuses holes and overlaps.
-absl::Status CheckCoverage(absl::string_view where, uint64_t data_bytes,
-                           std::vector<TensorInfo>* tensors) {
+absl::Status CheckCoverage(absl::string_view where, std::optional<uint64_t> data_bytes,
+                           std::vector<TensorInfo>* tensors, uint64_t* covered_bytes) {
   std::sort(tensors->begin(), tensors->end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
@@ -151,10 +152,11 @@ absl::Status CheckCoverage(absl::string_view where, uint64_t data_bytes,
     covered = tensor.end;
     previous = tensor.name;
   }
-  if (covered != data_bytes) {
-    return Error(where, absl::StrCat("bytes ", covered, " to ", data_bytes,
+  if (data_bytes.has_value() && covered != *data_bytes) {
+    return Error(where, absl::StrCat("bytes ", covered, " to ", *data_bytes,
                                      " at the end of the data belong to no tensor"));
   }
+  *covered_bytes = covered;
   return absl::OkStatus();
 }
 
@@ -204,9 +206,12 @@ int64_t NumElements(absl::Span<const int64_t> shape) {
   return zero ? 0 : elements;
 }
 
-absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_t> file,
-                                                         absl::string_view where,
-                                                         const SafetensorsLimits& limits) {
+namespace {
+
+// `with_data`: the data follow in `file`, and their size is held against the tensors'.
+absl::StatusOr<SafetensorsHeader> ParseHeader(absl::Span<const uint8_t> file, bool with_data,
+                                              absl::string_view where,
+                                              const SafetensorsLimits& limits) {
   PLUMBLINE_ASSIGN_OR_RETURN(const absl::string_view text, HeaderText(file, where, limits));
   JsonLimits json_limits;
   json_limits.max_bytes = limits.max_header_bytes;
@@ -217,7 +222,8 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_
 
   SafetensorsHeader header;
   header.data_offset = kLengthBytes + LoadLittleEndian64(file.data());
-  const uint64_t data_bytes = file.size() - header.data_offset;
+  std::optional<uint64_t> data_bytes;
+  if (with_data) data_bytes = file.size() - header.data_offset;
   if (object.size() > limits.max_tensors) {
     return Error(where,
                  absl::StrCat(object.size(), " tensors; accepted: at most ", limits.max_tensors));
@@ -233,8 +239,22 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_
         ParseTensor(value, absl::StrCat(where, ": tensor ", Quoted(name)), data_bytes, &tensor));
     header.tensors.push_back(std::move(tensor));
   }
-  PLUMBLINE_RETURN_IF_ERROR(CheckCoverage(where, data_bytes, &header.tensors));
+  PLUMBLINE_RETURN_IF_ERROR(CheckCoverage(where, data_bytes, &header.tensors, &header.data_bytes));
   return header;
+}
+
+}  // namespace
+
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_t> file,
+                                                         absl::string_view where,
+                                                         const SafetensorsLimits& limits) {
+  return ParseHeader(file, /*with_data=*/true, where, limits);
+}
+
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeaderAlone(absl::Span<const uint8_t> beginning,
+                                                              absl::string_view where,
+                                                              const SafetensorsLimits& limits) {
+  return ParseHeader(beginning, /*with_data=*/false, where, limits);
 }
 
 }  // namespace plumbline

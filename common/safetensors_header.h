@@ -38,7 +38,8 @@ struct TensorInfo {
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;  // In the order of their bytes; of equal places, by name.
   std::map<std::string, std::string> metadata;
-  size_t data_offset = 0;  // Bytes from the start of the file to the data.
+  size_t data_offset = 0;   // Bytes from the start of the file to the data.
+  uint64_t data_bytes = 0;  // Bytes of data that the tensors cover.
 };
 
 // Elements of `shape`, or -1 if a dimension is negative or the product is above 2^63-1.
@@ -53,6 +54,12 @@ int64_t NumElements(absl::Span<const int64_t> shape);
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_t> file,
                                                          absl::string_view where,
                                                          const SafetensorsLimits& limits = {});
+
+// The same where only the file's beginning is at hand, 8 bytes and the header at least: all but
+// that there are as many data as the tensors cover.
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeaderAlone(absl::Span<const uint8_t> beginning,
+                                                              absl::string_view where,
+                                                              const SafetensorsLimits& limits = {});
 
 }  // namespace plumbline
 

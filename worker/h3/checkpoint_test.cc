@@ -217,8 +217,12 @@ TEST_F(CheckpointTest, PathsStayUnderTheRoots) {
 TEST_F(CheckpointTest, MissingFiles) {
   unlink(PathOf(kSecondShard).c_str());
   EXPECT_THAT(ErrorOf("c"), AllOf(HasSubstr(kIndexName), HasSubstr(kSecondShard)));
+  // Without its index the names of the shards say what is missing.
   unlink(PathOf(kIndexName).c_str());
+  EXPECT_THAT(ErrorOf("c"), HasSubstr(absl::StrCat(kSecondShard, ": is missing")));
+  unlink(PathOf(kFirstShard).c_str());
   EXPECT_THAT(ErrorOf("c"), AllOf(HasSubstr("holds no weights"), HasSubstr(kIndexName)));
+  Write(kFirstShard, "");
   unlink(PathOf("config.json").c_str());
   EXPECT_THAT(ErrorOf("c"), HasSubstr("transformer/config.json"));
 }
@@ -233,6 +237,7 @@ TEST_F(CheckpointTest, DamagedFiles) {
   EXPECT_THAT(ErrorOf("c"), HasSubstr(kFirstShard));
   Write(kIndexName, "{");
   EXPECT_THAT(ErrorOf("c"), HasSubstr(kIndexName));
+  Write(kIndexName, ReadOrDie(absl::StrCat(kGolden, "/", kIndexName)));
   Write("config.json", "[]");
   EXPECT_THAT(ErrorOf("c"), HasSubstr("transformer/config.json"));
 }

@@ -10,9 +10,9 @@
 
 namespace plumbline::h3 {
 
-// Opens the transformer of a checkpoint in the released (Hugging Face) layout: DIRECTORY/
-// transformer/config.json with diffusion_pytorch_model.safetensors.index.json and its shards, or
-// with the single file diffusion_pytorch_model.safetensors. Files are mapped; no value is read.
+// Opens the transformer of a checkpoint in the released layout or in MiniMax's native one, found as
+// FindTransformerFiles finds it. Whatever the layout, parameters have diffusers' names and rows.
+// Files are mapped; no value is read.
 //
 // `directory` is a path that was resolved under `roots`; the files inside may be links, but must
 // lie under `roots` too. INVALID_ARGUMENT, naming the file: what is missing or malformed, and the

@@ -27,19 +27,33 @@ absl::StatusOr<std::string> WeightSource::Digest() const {
 }
 
 absl::StatusOr<std::string> WeightSource::ComputeDigest() const {
+  absl::Status status;
+  std::string digest =
+      DigestOfParameters(config_, parameters_, [&](const ParameterSpec& parameter) -> std::string {
+        if (!status.ok()) return "";
+        Sha256 values;
+        status = Hash(parameter, &values);
+        return values.FinishHex();
+      });
+  PLUMBLINE_RETURN_IF_ERROR(status);
+  return digest;
+}
+
+std::string DigestOfParameters(const TransformerConfig& config,
+                               const std::vector<ParameterSpec>& parameters,
+                               const std::function<std::string(const ParameterSpec&)>& sha256_of) {
   std::vector<const ParameterSpec*> sorted;
-  for (const ParameterSpec& parameter : parameters_) sorted.push_back(&parameter);
+  for (const ParameterSpec& parameter : parameters) sorted.push_back(&parameter);
   std::sort(sorted.begin(), sorted.end(),
             [](const ParameterSpec* a, const ParameterSpec* b) { return a->name < b->name; });
 
   Sha256 lines;
   lines.Update(
-      absl::StrCat("plumbline-transformer-weights-1\n", CanonicalConfigJson(config_), "\n"));
+      absl::StrCat("plumbline-transformer-weights-1\n", CanonicalConfigJson(config), "\n"));
   for (const ParameterSpec* parameter : sorted) {
-    Sha256 values;
-    PLUMBLINE_RETURN_IF_ERROR(Hash(*parameter, &values));
     lines.Update(absl::StrCat(parameter->name, " ", DTypeName(parameter->dtype), " ",
-                              absl::StrJoin(parameter->shape, "x"), " ", values.FinishHex(), "\n"));
+                              absl::StrJoin(parameter->shape, "x"), " ", sha256_of(*parameter),
+                              "\n"));
   }
   return lines.FinishHex();
 }

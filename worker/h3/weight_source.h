@@ -2,6 +2,7 @@
 #define PLUMBLINE_WORKER_H3_WEIGHT_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ namespace plumbline::h3 {
 
 // A weight: a matrix (outputs, inputs) has rows = outputs and width = inputs, a vector has one row.
 using WeightView = HostTensor;
+
+// WeightSource::Digest() from the SHA-256 of each parameter's bytes, hex, as `sha256_of` gives it.
+std::string DigestOfParameters(const TransformerConfig& config,
+                               const std::vector<ParameterSpec>& parameters,
+                               const std::function<std::string(const ParameterSpec&)>& sha256_of);
 
 // The transformer parameters of one checkpoint. Immutable but for what it caches: any thread may
 // call.

@@ -21,7 +21,7 @@ TEST(BuiltinTest, HasEveryImplementationWithEveryOperation) {
   };
   EXPECT_EQ(registry.Implementations(DeviceKind::kCpu), expected);
   for (const std::string& implementation : expected) {
-    for (int op = 0; op <= static_cast<int>(OpKind::kGradSum); ++op) {
+    for (int op = 0; op <= static_cast<int>(kLastOp); ++op) {
       EXPECT_TRUE(registry.Find(implementation, static_cast<OpKind>(op), "", DeviceKind::kCpu).ok())
           << implementation << ", " << OpName(static_cast<OpKind>(op));
     }
@@ -33,7 +33,7 @@ TEST(BuiltinTest, AVariantChangesOneChoice) {
   const Registry registry = MakeBuiltinRegistry();
   const auto changed = [&](const std::string& variant) {
     std::vector<std::string> names;
-    for (int i = 0; i <= static_cast<int>(OpKind::kGradSum); ++i) {
+    for (int i = 0; i <= static_cast<int>(kLastOp); ++i) {
       const OpKind op = static_cast<OpKind>(i);
       if (registry.Find(variant, op, "", DeviceKind::kCpu).value()->operation !=
           registry.Find("provider/default", op, "", DeviceKind::kCpu).value()->operation) {
@@ -43,9 +43,9 @@ TEST(BuiltinTest, AVariantChangesOneChoice) {
     return names;
   };
   const std::vector<std::string> attention = {std::string(OpName(OpKind::kAttention))};
-  const std::vector<std::string> gemms = {std::string(OpName(OpKind::kTimeEmbedder)),
-                                          std::string(OpName(OpKind::kLinear)),
-                                          std::string(OpName(OpKind::kAdalnProjection))};
+  const std::vector<std::string> gemms = {
+      std::string(OpName(OpKind::kTimeEmbedder)), std::string(OpName(OpKind::kLinear)),
+      std::string(OpName(OpKind::kAdalnProjection)), std::string(OpName(OpKind::kDecoderLinear))};
   EXPECT_EQ(changed("provider/sdpa-flash"), attention);
   EXPECT_EQ(changed("provider/sdpa-efficient"), attention);
   EXPECT_EQ(changed("provider/sdpa-math"), attention);

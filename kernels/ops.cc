@@ -34,6 +34,32 @@ absl::string_view OpName(OpKind op) {
       return "Cast";
     case OpKind::kGradSum:
       return "GradSum";
+    case OpKind::kDecoderLinear:
+      return "DecoderLinear";
+    case OpKind::kDecoderRmsNorm:
+      return "DecoderRmsNorm";
+    case OpKind::kDecoderHeadNorm:
+      return "DecoderHeadNorm";
+    case OpKind::kDecoderLayerNorm:
+      return "DecoderLayerNorm";
+    case OpKind::kDecoderRope:
+      return "DecoderRope";
+    case OpKind::kDecoderAttention:
+      return "DecoderAttention";
+    case OpKind::kDecoderSwiGlu:
+      return "DecoderSwiGlu";
+    case OpKind::kDecoderResidual:
+      return "DecoderResidual";
+    case OpKind::kAppendTokens:
+      return "AppendTokens";
+    case OpKind::kConv1d:
+      return "Conv1d";
+    case OpKind::kConvTranspose1d:
+      return "ConvTranspose1d";
+    case OpKind::kSnakeBeta:
+      return "SnakeBeta";
+    case OpKind::kMean:
+      return "Mean";
   }
   return "unknown";
 }

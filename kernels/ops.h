@@ -82,17 +82,69 @@ enum class OpKind {
   // value with several uses is the sum of theirs, added two at a time in the order in which the
   // backward produces them. Forward only.
   kGradSum,
+
+  // Of the decoders. All values, and all parameters, are float32; forward only. Rows are tokens of
+  // a
+  // tile in the video decoder and instants in the audio decoder, width is channels. Where a node
+  // says "float16", a provider on a GPU works under PyTorch's float16 autocast: what it reads there
+  // is rounded to float16 first, and so is its result, which float32 then holds.
+
+  // As kLinear. float16.
+  kDecoderLinear,
+  // inputs: x(R, W). Parameters: weight(1, W). RMSNorm of a row.
+  kDecoderRmsNorm,
+  // inputs: x(R, heads * D). RMSNorm of each head's D channels, without a weight. float16: the
+  // result alone.
+  kDecoderHeadNorm,
+  // inputs: x(R, W). Parameters: weight(1, W), bias(1, W). LayerNorm of a row, the variance that of
+  // the whole population.
+  kDecoderLayerNorm,
+  // As kRope. float16: cos and sin, each product and the sum rounded.
+  kDecoderRope,
+  // As kAttention. float16.
+  kDecoderAttention,
+  // As kSwiGlu. float16.
+  kDecoderSwiGlu,
+  // inputs: x(R, W), branch(R, W). Parameters: none, or scale(1, W). x + branch * scale.
+  kDecoderResidual,
+  // inputs: x(R, W). Parameters: tokens(1, n * W). Output (R + n + 1, W): x, the n tokens, and a
+  // row
+  // of zeros.
+  kAppendTokens,
+  // inputs: x(L, C). Parameters: weight(N, C * K)[, gain(N, 1) if weight_norm][, bias(1, N)], the
+  // weight's row n in the order (channel, tap). Output (L, N): y(t, n) = bias(n) + the sum of
+  // weight(n, c, k) x(t + (k - (K - 1) / 2) * dilation, c), x being zero outside. With weight_norm
+  // the weight is weight(n, .) gain(n) / |weight(n, .)|.
+  kConv1d,
+  // inputs: x(L, C). Parameters: weight(C, N * K), gain(C, 1), bias(1, N), the weight's row c in
+  // the
+  // order (channel, tap), normalised as in kConv1d. Output (L * stride, N): y(t, n) = bias(n) + the
+  // sum of weight(c, n, k) x(s, c) over all s stride + k - (K - stride) / 2 = t.
+  kConvTranspose1d,
+  // inputs: x(L, C). Parameters: alpha(1, C), beta(1, C), up(1, K), down(1, K). The activation of
+  // BigVGAN between an upsampling by two and a downsampling by two, both of K taps and with the
+  // ends
+  // repeated: u = 2 * (x convolved up), v = u + sin(exp(alpha) u)^2 / (exp(beta) + 1e-9), y = every
+  // second value of (v convolved down).
+  kSnakeBeta,
+  // inputs: n of shape (L, C). Their sum in order, divided by n.
+  kMean,
 };
+
+inline constexpr OpKind kLastOp = OpKind::kMean;
 
 // The name of an operation in errors and listings, e.g. "SwiGlu".
 absl::string_view OpName(OpKind op);
 
 // What does not come as a tensor. Fields that an operation does not name above are not read by it.
 struct Attributes {
-  float epsilon = 0;               // kRmsNorm, kModulatedRmsNorm
-  int64_t head_width = 0;          // kRope, kAttention: D
+  float epsilon = 0;               // the norms
+  int64_t head_width = 0;          // kRope, kAttention, and the decoders' three that see heads: D
   int64_t rotary_frequencies = 0;  // kRope: frequencies of each of the three axes
   float rotary_theta = 0;          // kRope
+  int64_t dilation = 1;            // kConv1d
+  int64_t stride = 1;              // kConvTranspose1d
+  bool weight_norm = false;        // kConv1d
 };
 
 // One node's forward. Spans point into the plan and stay valid while the plan lives.

@@ -24,12 +24,10 @@ absl::StatusOr<Tensor> DeviceWeights::Shape(absl::string_view name) const {
   if (parameter == nullptr) {
     return absl::NotFoundError(absl::StrCat("the model has no parameter '", name, "'"));
   }
-  const bool is_vector = parameter->shape.size() == 1;
-  return Tensor::Dense(nullptr, parameter->dtype, 1, is_vector ? 1 : parameter->shape[0],
-                       is_vector ? parameter->shape[0] : parameter->shape[1]);
+  return ParameterView(nullptr, parameter->dtype, parameter->shape);
 }
 
-absl::StatusOr<DeviceWeights::Segment> DeviceWeights::Read(const WeightSource& source,
+absl::StatusOr<DeviceWeights::Segment> DeviceWeights::Read(const ParameterSource& source,
                                                            Device& device, const Graph& graph,
                                                            int segment) {
   Segment read;

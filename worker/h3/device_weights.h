@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/device.h"
 #include "worker/h3/graph.h"
-#include "worker/h3/weight_source.h"
+#include "worker/h3/parameter_source.h"
 
 namespace plumbline::h3 {
 
@@ -22,7 +22,7 @@ namespace plumbline::h3 {
 class DeviceWeights {
  public:
   // Both must outlive this object.
-  DeviceWeights(const WeightSource* source, Device* device) : source_(source), device_(device) {}
+  DeviceWeights(const ParameterSource* source, Device* device) : source_(source), device_(device) {}
 
   // From now on no segment is dropped. Only for loads of one graph.
   void KeepAll() { keep_all_ = true; }
@@ -61,10 +61,10 @@ class DeviceWeights {
     bool Is(const Graph& other, int segment) const { return graph == &other && index == segment; }
   };
 
-  static absl::StatusOr<Segment> Read(const WeightSource& source, Device& device,
+  static absl::StatusOr<Segment> Read(const ParameterSource& source, Device& device,
                                       const Graph& graph, int segment);
 
-  const WeightSource* const source_;
+  const ParameterSource* const source_;
   Device* const device_;
   Segment loaded_;
   bool keep_all_ = false;

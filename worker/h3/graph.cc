@@ -20,6 +20,10 @@ int64_t RowCounts::Of(RowSpace space) const {
       return audio;
     case RowSpace::kTimesteps:
       return timesteps;
+    case RowSpace::kVoxels:
+      return voxels;
+    case RowSpace::kAudioLatents:
+      return audio_latents;
   }
   return 0;
 }
@@ -29,6 +33,11 @@ bool Node::IsRowWise() const {
     case OpKind::kAttention:
     case OpKind::kScatterRows:
     case OpKind::kGatherRows:
+    case OpKind::kDecoderAttention:
+    case OpKind::kAppendTokens:
+    case OpKind::kConv1d:
+    case OpKind::kConvTranspose1d:
+    case OpKind::kSnakeBeta:
       return false;
     default:
       return true;

@@ -16,7 +16,15 @@
 namespace plumbline::h3 {
 
 // What the rows of a value are; the counts come with a layout (RowCounts).
-enum class RowSpace { kPacked, kText, kVideo, kAudio, kTimesteps };
+enum class RowSpace {
+  kPacked,
+  kText,
+  kVideo,
+  kAudio,
+  kTimesteps,
+  kVoxels,        // latent voxels of a tile that is decoded
+  kAudioLatents,  // audio latents of one channel that are decoded
+};
 
 struct RowCounts {
   int64_t packed = 0;
@@ -24,6 +32,8 @@ struct RowCounts {
   int64_t video = 0;  // keyframe rows included
   int64_t audio = 0;
   int64_t timesteps = 0;
+  int64_t voxels = 0;
+  int64_t audio_latents = 0;
 
   int64_t Of(RowSpace space) const;
 };
@@ -45,6 +55,9 @@ struct Value {
   // Whether a gradient flows back to it.
   bool differentiable = true;
   NodeId producer = kNoNode;  // kNoNode: a graph input
+  // It has row_factor * (rows of its space) + extra_rows rows.
+  int64_t row_factor = 1;
+  int64_t extra_rows = 0;
 };
 
 // How a node reads a value: all of it, or after reading its rows as `split_rows` rows each,

@@ -34,6 +34,13 @@ Tensor DenseView(void* data, DType dtype, const std::vector<int64_t>& shape) {
                        shape[rank - 1]);
 }
 
+Tensor ParameterView(void* data, DType dtype, const std::vector<int64_t>& shape) {
+  if (shape.size() == 1) return Tensor::Dense(data, dtype, 1, 1, shape[0]);
+  int64_t width = 1;
+  for (size_t i = 1; i < shape.size(); ++i) width *= shape[i];
+  return Tensor::Dense(data, dtype, 1, shape[0], width);
+}
+
 std::string FormatShape(absl::Span<const int64_t> shape) {
   return absl::StrCat("(",
                       absl::StrJoin(shape, ", ",

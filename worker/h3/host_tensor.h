@@ -34,6 +34,10 @@ absl::StatusOr<HostTensor> AllocateHostTensor(DType dtype, int64_t batch, int64_
 // (batch, rows, width).
 Tensor DenseView(void* data, DType dtype, const std::vector<int64_t>& shape);
 
+// The view of a parameter's `data`: a vector (n) is one row, anything else a matrix of as many rows
+// as its first extent, (outputs, channels, taps) being (outputs, channels * taps).
+Tensor ParameterView(void* data, DType dtype, const std::vector<int64_t>& shape);
+
 // "(1, any, 64)", as errors write a shape: an extent of -1 stands for any.
 std::string FormatShape(absl::Span<const int64_t> shape);
 

@@ -11,11 +11,12 @@
 
 namespace plumbline::h3 {
 
-// One parameter of the transformer as the released layout stores it.
+// One parameter of a model as the released layout stores it.
 struct ParameterSpec {
   std::string name;  // diffusers' name, e.g. "transformer_blocks.0.attn.to_q.weight".
   DType dtype = DType::kBF16;
-  // A matrix (outputs, inputs), or a vector (n) of one dimension.
+  // A matrix (outputs, inputs), a vector (n) of one dimension, or a convolution's weight (outputs,
+  // inputs, taps...).
   std::vector<int64_t> shape;
 
   int64_t NumElements() const;

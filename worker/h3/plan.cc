@@ -193,7 +193,8 @@ DType Plan::TypeFor(const Value& value, Precision precision) {
 Tensor Plan::Shaped(ValueId id, DType dtype) const {
   const Value& value = graph->values()[id];
   return Tensor::Dense(nullptr, dtype, value.batched ? options.batch : 1,
-                       options.rows.Of(value.rows), value.width);
+                       options.rows.Of(value.rows) * value.row_factor + value.extra_rows,
+                       value.width);
 }
 
 Tensor Plan::Part(const Tensor& whole, const Use& use) {

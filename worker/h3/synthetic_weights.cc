@@ -22,7 +22,7 @@ class SyntheticWeights : public WeightSource {
     if (parameter == nullptr) {
       return absl::NotFoundError(absl::StrCat("the model has no parameter ", Quoted(name)));
     }
-    const Tensor shape = DenseView(nullptr, parameter->dtype, parameter->shape);
+    const Tensor shape = ParameterView(nullptr, parameter->dtype, parameter->shape);
     PLUMBLINE_ASSIGN_OR_RETURN(
         WeightView view, AllocateHostTensor(shape.dtype, shape.batch, shape.rows, shape.width));
     Fill(*parameter, 0, parameter->NumElements(), view.tensor.data);

@@ -6,6 +6,7 @@
 #include "kernels/builtin.h"
 #include "kernels/candidate/cpu/adaln_projection.h"
 #include "kernels/candidate/cpu/attention.h"
+#include "kernels/candidate/cpu/decoders.h"
 #include "kernels/candidate/cpu/fused.h"
 #include "kernels/candidate/cpu/linear.h"
 #include "kernels/candidate/cpu/residual.h"
@@ -48,6 +49,7 @@ void RegisterOperations(Registry& registry) {
   add(OpKind::kGatherRows, candidate::MakeGatherRows());
   add(OpKind::kCast, candidate::MakeCast());
   add(OpKind::kGradSum, candidate::MakeGradSum());
+  for (auto& [op, operation] : candidate::MakeDecoderOperations()) add(op, operation);
 }
 
 void RegisterFusedOperations(Registry& registry) {

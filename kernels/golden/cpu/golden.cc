@@ -1,3 +1,4 @@
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -8,7 +9,7 @@
 namespace plumbline {
 
 void RegisterGoldenCpu(Registry& registry) {
-  const std::pair<OpKind, std::shared_ptr<const Operation>> operations[] = {
+  std::map<OpKind, std::shared_ptr<const Operation>> operations = {
       {OpKind::kTimeProjection, golden::MakeTimeProjection()},
       {OpKind::kTimeEmbedder, golden::MakeTimeEmbedder()},
       {OpKind::kLinear, golden::MakeLinear()},
@@ -25,6 +26,7 @@ void RegisterGoldenCpu(Registry& registry) {
       {OpKind::kCast, golden::MakeCast()},
       {OpKind::kGradSum, golden::MakeGradSum()},
   };
+  operations.merge(golden::MakeDecoderOperations());
   for (const auto& [op, operation] : operations) {
     OperationRegistration registration;
     registration.implementation = golden::kImplementation;

@@ -7,6 +7,7 @@
 #ifndef PLUMBLINE_KERNELS_GOLDEN_CPU_OPERATIONS_H_
 #define PLUMBLINE_KERNELS_GOLDEN_CPU_OPERATIONS_H_
 
+#include <map>
 #include <memory>
 
 #include "kernels/ops.h"
@@ -30,6 +31,9 @@ std::shared_ptr<const Operation> MakeSwiGlu();            // swiglu.cc
 std::shared_ptr<const Operation> MakeScatterRows();       // row_moves.cc
 std::shared_ptr<const Operation> MakeGatherRows();        // row_moves.cc
 std::shared_ptr<const Operation> MakeCast();              // row_moves.cc
+
+// Those of the decoders. decoders.cc
+std::map<OpKind, std::shared_ptr<const Operation>> MakeDecoderOperations();
 
 }  // namespace plumbline::golden
 

@@ -4,6 +4,7 @@
 #define PLUMBLINE_KERNELS_PROVIDER_CPU_OPERATIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "kernels/ops.h"
@@ -48,6 +49,9 @@ std::shared_ptr<const Operation> MakeTiledAttention(int64_t key_tile, ScoreGradi
 // Attention as separate products and a softmax, all float32 between the inputs and the one rounding
 // of a result: PyTorch's math path. math_attention.cc
 std::shared_ptr<const Operation> MakeMathAttention();
+
+// Those of the decoders, the same in every variant. decoders.cc
+std::map<OpKind, std::shared_ptr<const Operation>> MakeDecoderOperations();
 
 }  // namespace plumbline::provider
 

@@ -13,7 +13,7 @@ namespace {
 using Operations = std::map<OpKind, std::shared_ptr<const Operation>>;
 
 Operations DefaultOperations() {
-  return {
+  Operations operations = {
       {OpKind::kTimeProjection, provider::MakeTimeProjection()},
       {OpKind::kTimeEmbedder, provider::MakeTimeEmbedder(provider::GemmPath::kWholeSum)},
       {OpKind::kLinear, provider::MakeLinear(provider::GemmPath::kWholeSum)},
@@ -30,6 +30,8 @@ Operations DefaultOperations() {
       {OpKind::kCast, provider::MakeCast()},
       {OpKind::kGradSum, provider::MakeGradSum()},
   };
+  operations.merge(provider::MakeDecoderOperations());
+  return operations;
 }
 
 // Registers `shared` with the operations of `changed` in place of its own.
@@ -66,6 +68,7 @@ void RegisterProviderCpu(Registry& registry) {
   RegisterVariant(registry, "provider/blas-cublaslt", shared,
                   {{OpKind::kTimeEmbedder, provider::MakeTimeEmbedder(kSplit)},
                    {OpKind::kLinear, provider::MakeLinear(kSplit)},
+                   {OpKind::kDecoderLinear, provider::MakeLinear(kSplit)},
                    {OpKind::kAdalnProjection, provider::MakeAdalnProjection(kSplit)}});
 }
 

@@ -1,6 +1,7 @@
-#include "worker/h3/weight_source.h"
+#include "worker/h3/parameter_source.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -8,17 +9,20 @@
 
 namespace plumbline::h3 {
 
-WeightSource::WeightSource(const TransformerConfig& config)
-    : config_(config), parameters_(TransformerParameters(config)) {
+ParameterSource::ParameterSource(std::string model, std::string canonical_config,
+                                 std::vector<ParameterSpec> parameters)
+    : model_(std::move(model)),
+      canonical_config_(std::move(canonical_config)),
+      parameters_(std::move(parameters)) {
   for (size_t i = 0; i < parameters_.size(); ++i) index_by_name_[parameters_[i].name] = i;
 }
 
-const ParameterSpec* WeightSource::Find(absl::string_view name) const {
+const ParameterSpec* ParameterSource::Find(absl::string_view name) const {
   const auto found = index_by_name_.find(name);
   return found == index_by_name_.end() ? nullptr : &parameters_[found->second];
 }
 
-absl::StatusOr<std::string> WeightSource::Digest() const {
+absl::StatusOr<std::string> ParameterSource::Digest() const {
   absl::MutexLock lock(&digest_mutex_);
   if (digest_.empty()) {
     PLUMBLINE_ASSIGN_OR_RETURN(digest_, ComputeDigest());
@@ -26,10 +30,10 @@ absl::StatusOr<std::string> WeightSource::Digest() const {
   return digest_;
 }
 
-absl::StatusOr<std::string> WeightSource::ComputeDigest() const {
+absl::StatusOr<std::string> ParameterSource::ComputeDigest() const {
   absl::Status status;
-  std::string digest =
-      DigestOfParameters(config_, parameters_, [&](const ParameterSpec& parameter) -> std::string {
+  std::string digest = DigestOfParameters(
+      model_, canonical_config_, parameters_, [&](const ParameterSpec& parameter) -> std::string {
         if (!status.ok()) return "";
         Sha256 values;
         status = Hash(parameter, &values);
@@ -39,7 +43,7 @@ absl::StatusOr<std::string> WeightSource::ComputeDigest() const {
   return digest;
 }
 
-std::string DigestOfParameters(const TransformerConfig& config,
+std::string DigestOfParameters(absl::string_view model, absl::string_view canonical_config,
                                const std::vector<ParameterSpec>& parameters,
                                const std::function<std::string(const ParameterSpec&)>& sha256_of) {
   std::vector<const ParameterSpec*> sorted;
@@ -48,8 +52,7 @@ std::string DigestOfParameters(const TransformerConfig& config,
             [](const ParameterSpec* a, const ParameterSpec* b) { return a->name < b->name; });
 
   Sha256 lines;
-  lines.Update(
-      absl::StrCat("plumbline-transformer-weights-1\n", CanonicalConfigJson(config), "\n"));
+  lines.Update(absl::StrCat("plumbline-", model, "-weights-1\n", canonical_config, "\n"));
   for (const ParameterSpec* parameter : sorted) {
     lines.Update(absl::StrCat(parameter->name, " ", DTypeName(parameter->dtype), " ",
                               absl::StrJoin(parameter->shape, "x"), " ", sha256_of(*parameter),

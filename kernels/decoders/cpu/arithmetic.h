@@ -1,0 +1,81 @@
+// What the decoders' operations are written over, so that each exists once for the golden, the
+// provider and the candidate. An implementation gives an Arithmetic:
+//
+//   struct Arithmetic {
+//     using Real = double;                          // or float: what everything between the loads
+//                                                   // and the one rounding of a value is
+//     static constexpr char kName[] = "golden";     // begins every error
+//     static constexpr Precision kPrecision = ...;  // of the operations, whose values are float32
+//     static size_t ProductBytes();                 // workspace of one product, a multiple of 64
+//     // product(row, column, count, values) takes each element of a(m, k) b(n, k)^T once, summed
+//     in
+//     // the implementation's own order, on the calling thread. Both are float32 or Real, the rows
+//     of
+//     // `a` and either the rows or the columns of `b` without gaps.
+//     static void Multiply(const GemmShape& shape, const GemmOperand& a, const GemmOperand& b,
+//                          GemmEpilogue<Real> product, absl::Span<uint8_t> workspace,
+//                          ThreadPool& threads);
+//   };
+#ifndef PLUMBLINE_KERNELS_DECODERS_CPU_ARITHMETIC_H_
+#define PLUMBLINE_KERNELS_DECODERS_CPU_ARITHMETIC_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/call_check.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/thread_pool.h"
+#include "kernels/numerics/elementary.h"
+#include "kernels/ops.h"
+
+namespace plumbline::decoders {
+
+// Rows that one thread takes at a time where a row is all that a result needs.
+inline constexpr int64_t kRowGrain = 16;
+
+// The operand type of an array of Real.
+template <typename Real>
+constexpr DType RealType() {
+  return sizeof(Real) == sizeof(double) ? DType::kF64 : DType::kF32;
+}
+
+// exp as loops over many values have it: see kernels/numerics/elementary.h.
+inline double ExpOf(double x) { return Exp(x); }
+inline float ExpOf(float x) { return ExpF32(x); }
+
+// Calls body(item, row) once for each row of each batch item, in any order.
+template <typename Body>
+void ForEachRow(const ExecutionContext& context, const Tensor& tensor, const Body& body) {
+  context.threads->ParallelFor(0, tensor.batch * tensor.rows, kRowGrain,
+                               [&](int64_t first, int64_t last) {
+                                 for (int64_t i = first; i < last; ++i)
+                                   body(i / tensor.rows, i % tensor.rows);
+                               });
+}
+
+// The precision and the name of an implementation's operation.
+template <typename Arithmetic>
+class DecoderOperation : public Operation {
+ public:
+  Precision precision() const final { return Arithmetic::kPrecision; }
+
+ protected:
+  // That `tensor` is float32 and of a shape, CallCheck::kAny being any.
+  static void Float32(CallCheck* check, absl::string_view name, const Tensor& tensor, int64_t batch,
+                      int64_t rows, int64_t width) {
+    check->Type(name, tensor, {DType::kF32}).Shape(name, tensor, batch, rows, width);
+  }
+  // A vector that every row shares.
+  static void Vector(CallCheck* check, absl::string_view name, const Tensor& tensor,
+                     int64_t width) {
+    Float32(check, name, tensor, 1, 1, width);
+  }
+  static void SameShape(CallCheck* check, absl::string_view name, const Tensor& tensor,
+                        const Tensor& as) {
+    Float32(check, name, tensor, as.batch, as.rows, as.width);
+  }
+};
+
+}  // namespace plumbline::decoders
+
+#endif  // PLUMBLINE_KERNELS_DECODERS_CPU_ARITHMETIC_H_

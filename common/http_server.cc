@@ -1,29 +1,37 @@
 #include "common/http_server.h"
 
-#include <httplib.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/notification.h"
+#include "common/http_connection.h"
 #include "common/status.h"
 
 namespace plumbline {
 namespace {
 
-// A handler may take long, so there are more threads than a machine's few probes need.
-constexpr size_t kThreads = 16;
-// No message of the API is larger than 4 MB.
-constexpr size_t kMaxBodyBytes = 4 << 20;
-constexpr int kReadTimeoutSeconds = 5;
-// An idle connection delays Stop by this much.
-constexpr int kKeepAliveSeconds = 1;
-constexpr size_t kRequestsPerConnection = 1000;
+namespace net = boost::asio;
+using boost::system::error_code;
+using net::ip::tcp;
+
+// They move bytes, and never wait.
+constexpr int kIoThreads = 2;
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
+// Until a connection has ended that makes room for another.
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
 
 struct HostAndPort {
   std::string host;
@@ -52,123 +60,131 @@ absl::StatusOr<HostAndPort> ParseAddress(absl::string_view address) {
   return HostAndPort{std::string(host), port};
 }
 
-HttpRequest ToRequest(const httplib::Request& from) {
-  HttpRequest request;
-  request.method = from.method;
-  request.path = from.path;
-  for (size_t i = 1; i < from.matches.size(); ++i) request.captures.push_back(from.matches[i]);
-  request.query.insert(from.params.begin(), from.params.end());
-  for (const auto& [name, value] : from.headers) {
-    request.headers.emplace(absl::AsciiStrToLower(name), value);
+// Half of the files that the process may have open belong to the rest of the daemon.
+HttpLimits WithinProcessLimits(HttpLimits limits) {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    limits.max_connections = static_cast<int>(std::min<rlim_t>(
+        static_cast<rlim_t>(limits.max_connections), std::max<rlim_t>(files.rlim_cur / 2, 1)));
   }
-  request.body = from.body;
-  return request;
-}
-
-constexpr size_t kFileChunkBytes = 1 << 20;
-
-void SendFile(HttpFile file, const std::string& content_type, httplib::Response* to) {
-  if (file.size_bytes == 0) {
-    to->set_content("", content_type);
-    return;
-  }
-  to->set_content_provider(
-      static_cast<size_t>(file.size_bytes), content_type,
-      [read = std::move(file.read)](size_t offset, size_t length, httplib::DataSink& sink) {
-        const absl::StatusOr<std::string> bytes = read(
-            static_cast<int64_t>(offset), static_cast<int64_t>(std::min(length, kFileChunkBytes)));
-        return bytes.ok() && !bytes->empty() && sink.write(bytes->data(), bytes->size());
-      });
+  return limits;
 }
 
 }  // namespace
 
 class HttpServer::Impl {
  public:
-  Impl() {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_payload_max_length(kMaxBodyBytes);
-    server_.set_read_timeout(kReadTimeoutSeconds);
-    server_.set_keep_alive_timeout(kKeepAliveSeconds);
-    server_.set_keep_alive_max_count(kRequestsPerConnection);
-    server_.set_tcp_nodelay(true);
-    // The library's default is SO_REUSEPORT, with which two daemons could share a port unnoticed.
-    server_.set_socket_options([](socket_t socket) {
-      const int on = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    });
-    // The library's default shows the exception's text to the client.
-    server_.set_exception_handler([](const httplib::Request&, httplib::Response& response,
-                                     std::exception_ptr) { response.status = 500; });
-    server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
-      if (response.body.empty()) {
-        response.set_content(absl::StrCat("error ", response.status, "\n"),
-                             "text/plain; charset=utf-8");
-      }
-    });
-  }
+  explicit Impl(const HttpLimits& limits)
+      : shared_(WithinProcessLimits(limits)), acceptor_(net::make_strand(io_)), pause_(io_) {}
 
-  void Handle(absl::string_view method, const std::string& pattern, HttpHandler handler) {
-    httplib::Server::Handler wrapped = [handler = std::move(handler)](const httplib::Request& from,
-                                                                      httplib::Response& to) {
-      HttpResponse response = handler(ToRequest(from));
-      for (const auto& [name, value] : response.headers) to.set_header(name, value);
-      if (response.file.has_value()) {
-        // Its status depends on the range that was asked for.
-        SendFile(*std::move(response.file), response.content_type, &to);
-        return;
-      }
-      to.status = response.status;
-      to.set_content(std::move(response.body), response.content_type);
-    };
-    if (method == "POST") {
-      server_.Post(pattern, std::move(wrapped));
-    } else {
-      server_.Get(pattern, std::move(wrapped));
-    }
-  }
+  http_internal::Shared& shared() { return shared_; }
+  int port() const { return port_; }
 
   absl::Status Start(absl::string_view address) {
     PLUMBLINE_ASSIGN_OR_RETURN(const HostAndPort parsed, ParseAddress(address));
-    const int port = parsed.port == 0 ? server_.bind_to_any_port(parsed.host)
-                     : server_.bind_to_port(parsed.host, parsed.port) ? parsed.port
-                                                                      : -1;
-    if (port <= 0) {
+    error_code error;
+    tcp::resolver resolver(io_);
+    const auto found =
+        resolver.resolve(parsed.host, absl::StrCat(parsed.port), tcp::resolver::passive, error);
+    if (!error && !found.empty()) {
+      const tcp::endpoint endpoint = found.begin()->endpoint();
+      acceptor_.open(endpoint.protocol(), error);
+      // Not SO_REUSEPORT, with which two daemons could share a port unnoticed.
+      if (!error) acceptor_.set_option(net::socket_base::reuse_address(true), error);
+      if (!error) acceptor_.bind(endpoint, error);
+      if (!error) acceptor_.listen(net::socket_base::max_listen_connections, error);
+    }
+    if (error || found.empty()) {
       return absl::UnavailableError(absl::StrCat(
           "cannot listen on ", address, ": no such address here, or another process uses it"));
     }
-    port_ = port;
-    thread_ = std::thread([this] {
-      server_.listen_after_bind();
-      ended_.Notify();
-    });
-    // stop() does nothing before the server runs, so nobody may call it earlier than that.
-    while (!server_.is_running() && !ended_.HasBeenNotified()) std::this_thread::yield();
+    port_ = acceptor_.local_endpoint().port();
+    Accept();
+    for (int i = 0; i < kIoThreads; ++i) {
+      threads_.emplace_back([this] { io_.run(); });
+    }
     return absl::OkStatus();
   }
 
-  int port() const { return port_; }
-
   void Stop() {
-    if (!thread_.joinable()) return;
-    server_.stop();
-    thread_.join();
+    if (threads_.empty()) return;
+    net::post(acceptor_.get_executor(), [this] {
+      error_code ignored;
+      acceptor_.close(ignored);
+      pause_.cancel();
+    });
+    shared_.registry.CloseAll(kStopGrace);
+    shared_.handlers.join();
+    io_.stop();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
  private:
-  httplib::Server server_;
-  std::thread thread_;  // Accepts connections.
-  absl::Notification ended_;
+  void Accept() {
+    acceptor_.async_accept(net::make_strand(io_), [this](error_code error, tcp::socket socket) {
+      if (!acceptor_.is_open()) return;
+      if (error) {
+        // E.g. too many open files.
+        shared_.registry.CloseOneWaiting();
+        AcceptLater();
+        return;
+      }
+      const bool full = shared_.registry.size() >= shared_.limits.max_connections;
+      if (full && !shared_.registry.CloseOneWaiting()) {
+        // All are being answered: the newcomer goes.
+        socket.close(error);
+        AcceptLater();
+        return;
+      }
+      http_internal::NewConnection(&shared_, std::move(socket))->Run();
+      Accept();
+    });
+  }
+
+  void AcceptLater() {
+    pause_.expires_after(absl::ToChronoNanoseconds(kAcceptPause));
+    pause_.async_wait(net::bind_executor(acceptor_.get_executor(), [this](error_code) {
+      if (acceptor_.is_open()) Accept();
+    }));
+  }
+
+  net::io_context io_;
+  // Its threads stay although all that goes on is in a handler.
+  const net::executor_work_guard<net::io_context::executor_type> work_{io_.get_executor()};
+  http_internal::Shared shared_;
+  tcp::acceptor acceptor_;
+  net::steady_timer pause_;
+  std::vector<std::thread> threads_;
   int port_ = 0;
 };
 
-HttpServer::HttpServer() : impl_(std::make_unique<Impl>()) {}
+HttpServer::HttpServer(HttpLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
 HttpServer::~HttpServer() { Stop(); }
 
-void HttpServer::Handle(absl::string_view method, const std::string& pattern, HttpHandler handler) {
-  impl_->Handle(method, pattern, std::move(handler));
+void HttpServer::Handle(absl::string_view method, absl::string_view path, HttpHandler handler) {
+  http_internal::Route route;
+  route.method = std::string(method);
+  route.is_prefix = absl::ConsumeSuffix(&path, "*");
+  route.path = std::string(path);
+  route.handler = std::move(handler);
+  impl_->shared().routes.push_back(std::move(route));
 }
 
+void HttpServer::HandleStream(absl::string_view method, absl::string_view path,
+                              HttpStreamHandler handler) {
+  http_internal::Route route;
+  route.method = std::string(method);
+  route.is_prefix = absl::ConsumeSuffix(&path, "*");
+  route.path = std::string(path);
+  route.stream_handler = std::move(handler);
+  impl_->shared().routes.push_back(std::move(route));
+}
+
+void HttpServer::SetFilter(HttpFilter filter) { impl_->shared().filter = std::move(filter); }
+void HttpServer::SetExtraHeaders(HttpExtraHeaders headers) {
+  impl_->shared().extra_headers = std::move(headers);
+}
 absl::Status HttpServer::Start(absl::string_view address) { return impl_->Start(address); }
 int HttpServer::port() const { return impl_->port(); }
 void HttpServer::Stop() { impl_->Stop(); }

@@ -5,6 +5,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <array>
 #include <atomic>
 #include <utility>
 
@@ -22,6 +23,9 @@
 #include "server/api/store_service.h"
 #include "server/api/worker_service.h"
 #include "server/http/artifact_handler.h"
+#include "server/http/grpc_web_bridge.h"
+#include "server/http/origin_filter.h"
+#include "server/http/static_files.h"
 #include "server/listen_address.h"
 
 namespace plumbline::server {
@@ -33,6 +37,11 @@ constexpr int kBlockingThreads = 8;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kLeastPingIntervalMs = 5'000;
+
+// What is served on the HTTP port as gRPC-Web.
+constexpr std::array<const char*, 5> kServices = {
+    "plumbline.v1.JobService", "plumbline.v1.ArtifactService", "plumbline.v1.AdminService",
+    "plumbline.v1.WorkerService", "plumbline.v1.StoreService"};
 
 // Ports of `address` replaced by the one that was bound.
 std::string BoundAddress(const std::string& address, int port) {
@@ -78,8 +87,8 @@ class Coordinator::Impl {
     api_.pool = &pool_;
     api_.metrics = &server_metrics_;
     api_.stopping = &stopping_;
-    PLUMBLINE_RETURN_IF_ERROR(StartHttp());
-    return StartGrpc();
+    PLUMBLINE_RETURN_IF_ERROR(StartGrpc());
+    return StartHttp();
   }
 
   void Shutdown(absl::Duration grace) {
@@ -111,6 +120,7 @@ class Coordinator::Impl {
     for (const std::string& address : options_.listen) {
       PLUMBLINE_RETURN_IF_ERROR(CheckListenAddress(address, "listen"));
     }
+    PLUMBLINE_RETURN_IF_ERROR(CheckOrigins(options_.cors_origins, "cors-origin"));
     return options_.http.empty() ? absl::OkStatus() : CheckListenAddress(options_.http, "http");
   }
 
@@ -164,6 +174,17 @@ class Coordinator::Impl {
     AddDiagnosticHandlers(
         &metrics_, [this] { return Ready(); }, &http_);
     AddArtifactHandler(options_.clock, store_.get(), files_.get(), &http_);
+    bridge_.Connect(server_.get());
+    for (const char* const service : kServices) bridge_.AddService(service, &http_);
+    AddPreflight(options_.cors_origins, &http_);
+    if (!options_.web_dir.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(web_, StaticFiles::Load(options_.web_dir, "web-dir"));
+      http_.Handle("GET", "/*",
+                   [this](const HttpRequest& request) { return web_->Serve(request); });
+    }
+    http_.SetFilter(MakeOriginFilter(options_.cors_origins, /*loopback_only=*/true));
+    http_.SetExtraHeaders(
+        [this](const HttpRequest& request) { return CorsHeaders(options_.cors_origins, request); });
     return http_.Start(options_.http);
   }
 
@@ -220,6 +241,8 @@ class Coordinator::Impl {
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<ArtifactFiles> files_;
   Api api_;
+  GrpcWebBridge bridge_;
+  std::unique_ptr<StaticFiles> web_;
   HttpServer http_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;

@@ -19,6 +19,10 @@ struct CoordinatorOptions {
   std::vector<std::string> listen = {"127.0.0.1:7433"};
   // Where HTTP is served: "HOST:PORT", or "" for nowhere.
   std::string http = "127.0.0.1:7434";
+  // Folder of the dashboard's files; "": none is served.
+  std::string web_dir;
+  // Origins whose pages may call the HTTP port from a browser, besides its own.
+  std::vector<std::string> cors_origins;
   // What outlives the process. Made if it is not there; one coordinator at a time.
   std::string data_dir;
   // Where backups go; "": in data_dir.

@@ -17,15 +17,15 @@ constexpr absl::string_view kForm = "127.0.0.1:PORT, [::1]:PORT, localhost:PORT 
 // Of struct sockaddr_un.
 constexpr size_t kMaxSocketPathBytes = 107;
 
-bool IsLoopback(const std::string& host) {
+}  // namespace
+
+bool IsLoopbackHost(const std::string& host) {
   in_addr v4;
   in6_addr v6;
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
   if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
   return host == "localhost";
 }
-
-}  // namespace
 
 absl::Status CheckListenAddress(absl::string_view address, absl::string_view field) {
   absl::string_view path = address;
@@ -42,7 +42,7 @@ absl::Status CheckListenAddress(absl::string_view address, absl::string_view fie
   }
   absl::string_view host = address.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  if (IsLoopback(std::string(host))) return absl::OkStatus();
+  if (IsLoopbackHost(std::string(host))) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(field, ": ", Quoted(address),
                    " can be reached from other machines, and this "

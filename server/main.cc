@@ -29,6 +29,8 @@ constexpr absl::Duration kShutdownGrace = absl::Seconds(5);
 struct Flags {
   std::string listen = "127.0.0.1:7433";
   std::string http = "127.0.0.1:7434";
+  std::string web_dir;
+  std::vector<std::string> cors_origins;
   std::string data_dir;
   std::string ready_file;
   std::string log_format = "text";
@@ -78,6 +80,8 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.step_budget_bytes = flags.step_budget_bytes;
   options.listen = {flags.listen};
   options.http = flags.http;
+  options.web_dir = flags.web_dir;
+  options.cors_origins = flags.cors_origins;
   options.data_dir = flags.data_dir;
   SchedulerOptions& scheduler = options.scheduler;
   if (!absl::ParseDuration(flags.lease_duration, &scheduler.lease_duration) ||
@@ -116,8 +120,14 @@ int Main(int argc, char** argv) {
                  "Serve gRPC at HOST:PORT (port 0: a free one) or unix:PATH")
       ->capture_default_str();
   app.add_option("--http", flags.http,
-                 "Serve /metrics, /healthz, /readyz and artifacts at HOST:PORT")
+                 "Serve gRPC-Web, artifacts, /metrics, /healthz and /readyz at HOST:PORT")
       ->capture_default_str();
+  app.add_option("--web-dir", flags.web_dir, "Serve the dashboard's files of this folder at --http")
+      ->option_text("DIR");
+  app.add_option("--cors-origin", flags.cors_origins,
+                 "Let pages of this origin call --http from a browser, e.g. https://HOST:PORT. "
+                 "Default: only the server's own pages")
+      ->option_text("ORIGIN ...");
   app.add_option("--data-dir", flags.data_dir, "Keep jobs and files in this folder")->required();
   app.add_option("--ready-file", flags.ready_file,
                  "Write the addresses to this file, as JSON, once they are served");

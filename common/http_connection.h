@@ -1,0 +1,118 @@
+// One connection of an HttpServer, and what all of them share. For http_server.cc alone.
+#ifndef PLUMBLINE_COMMON_HTTP_CONNECTION_H_
+#define PLUMBLINE_COMMON_HTTP_CONNECTION_H_
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/http_server.h"
+
+namespace plumbline::http_internal {
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  // Reads, answers, and so on, until the client or a time limit ends it. Once.
+  virtual void Run() = 0;
+  // Any thread. Breaks it off.
+  virtual void Close() = 0;
+  // Any thread. The answer that is being given is the last.
+  virtual void CloseAfterAnswer() = 0;
+};
+
+// Who is connected. Any thread may call.
+class Registry {
+ public:
+  using Entry = std::list<std::weak_ptr<Connection>>::iterator;
+
+  // A place in the registry from construction to destruction.
+  class Place {
+   public:
+    explicit Place(Registry* registry) : registry_(registry) { registry_->Enter(); }
+    ~Place() { registry_->Leave(this); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    // It waits for a request, or answers one. Those that wait may be closed for newcomers.
+    void SetWaiting(std::weak_ptr<Connection> self) { registry_->Move(this, self, true); }
+    void SetAnswering(std::weak_ptr<Connection> self) { registry_->Move(this, self, false); }
+
+   private:
+    friend class Registry;
+    Registry* const registry_;
+    bool listed_ = false;
+    bool waiting_ = false;
+    Entry entry_;
+  };
+
+  int size() const;
+  // Closes the connection that has waited longest; false if none waits.
+  bool CloseOneWaiting();
+  // Closes all that wait, lets answers be given for `grace`, closes the rest, and returns when
+  // nobody holds any.
+  void CloseAll(absl::Duration grace);
+
+ private:
+  void Enter();
+  void Leave(Place* place);
+  void Move(Place* place, std::weak_ptr<Connection> self, bool waiting);
+  std::vector<std::shared_ptr<Connection>> Live(bool waiting) const;
+
+  mutable absl::Mutex mutex_;
+  int size_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::list<std::weak_ptr<Connection>> waiting_ ABSL_GUARDED_BY(mutex_);  // Longest first.
+  std::list<std::weak_ptr<Connection>> answering_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Bytes that may be in use together. Any thread may call.
+class Budget {
+ public:
+  explicit Budget(int64_t bytes) : left_(bytes) {}
+  bool Take(int64_t bytes);
+  void GiveBack(int64_t bytes);
+
+ private:
+  absl::Mutex mutex_;
+  int64_t left_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct Route {
+  std::string method;
+  std::string path;  // Without the "*".
+  bool is_prefix = false;
+  HttpHandler handler;
+  HttpStreamHandler stream_handler;  // In place of it.
+};
+
+// Outlives every connection.
+struct Shared {
+  explicit Shared(const HttpLimits& limits)
+      : limits(limits), bodies(limits.max_bodies_bytes), handlers(kHandlerThreads) {}
+
+  // Handlers wait for a disk, never for a client.
+  static constexpr int kHandlerThreads = 8;
+
+  const HttpLimits limits;
+  std::vector<Route> routes;
+  HttpFilter filter;
+  HttpExtraHeaders extra_headers;
+  Registry registry;
+  Budget bodies;
+  boost::asio::thread_pool handlers;
+};
+
+std::shared_ptr<Connection> NewConnection(Shared* shared, boost::asio::ip::tcp::socket socket);
+
+}  // namespace plumbline::http_internal
+
+#endif  // PLUMBLINE_COMMON_HTTP_CONNECTION_H_

@@ -1,0 +1,95 @@
+#include <utility>
+
+#include "common/http_connection.h"
+
+namespace plumbline::http_internal {
+
+int Registry::size() const {
+  absl::MutexLock lock(&mutex_);
+  return size_;
+}
+
+void Registry::Enter() {
+  absl::MutexLock lock(&mutex_);
+  ++size_;
+}
+
+void Registry::Leave(Place* place) {
+  absl::MutexLock lock(&mutex_);
+  if (place->listed_) (place->waiting_ ? waiting_ : answering_).erase(place->entry_);
+  --size_;
+}
+
+void Registry::Move(Place* place, std::weak_ptr<Connection> self, bool waiting) {
+  std::shared_ptr<Connection> close;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (place->listed_) (place->waiting_ ? waiting_ : answering_).erase(place->entry_);
+    std::list<std::weak_ptr<Connection>>& list = waiting ? waiting_ : answering_;
+    if (closing_ && waiting) close = self.lock();
+    place->entry_ = list.insert(list.end(), std::move(self));
+    place->listed_ = true;
+    place->waiting_ = waiting;
+  }
+  if (close != nullptr) close->Close();
+}
+
+bool Registry::CloseOneWaiting() {
+  std::shared_ptr<Connection> connection;
+  {
+    absl::MutexLock lock(&mutex_);
+    // It stays in the list until it is gone; others may be asked for before that.
+    for (auto each = waiting_.begin(); each != waiting_.end() && connection == nullptr; ++each) {
+      connection = each->lock();
+      if (connection != nullptr) waiting_.splice(waiting_.end(), waiting_, each);
+    }
+  }
+  if (connection == nullptr) return false;
+  connection->Close();
+  return true;
+}
+
+std::vector<std::shared_ptr<Connection>> Registry::Live(bool waiting) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<Connection>> live;
+  for (const std::weak_ptr<Connection>& each : waiting ? waiting_ : answering_) {
+    if (std::shared_ptr<Connection> connection = each.lock()) live.push_back(std::move(connection));
+  }
+  return live;
+}
+
+void Registry::CloseAll(absl::Duration grace) {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  for (const auto& each : Live(/*waiting=*/true)) each->Close();
+  for (const auto& each : Live(/*waiting=*/false)) each->CloseAfterAnswer();
+  const auto empty = [this] {
+    mutex_.AssertReaderHeld();
+    return size_ == 0;
+  };
+  {
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&empty), grace)) return;
+  }
+  for (const bool waiting : {true, false}) {
+    for (const auto& each : Live(waiting)) each->Close();
+  }
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&empty));
+}
+
+bool Budget::Take(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (bytes > left_) return false;
+  left_ -= bytes;
+  return true;
+}
+
+void Budget::GiveBack(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  left_ += bytes;
+}
+
+}  // namespace plumbline::http_internal

@@ -181,6 +181,10 @@ struct ExecutionContext {
   void* stream = nullptr;         // CUDA: a cudaStream_t; CPU: null
   ThreadPool* threads = nullptr;  // CPU: never null; CUDA: null
   absl::Span<uint8_t> workspace;
+  // The node that runs, for messages; may be empty.
+  absl::string_view node;
+  // Whether what a plug-in does to memory is checked. Not where calls are timed.
+  bool guarded = true;
 };
 
 enum class Precision { kFloat32, kMixed };
@@ -193,6 +197,12 @@ class Operation {
   virtual ~Operation() = default;
 
   virtual Precision precision() const = 0;
+  // Whether there is a Backward() for a node whose output takes a gradient. Asked when a plan is
+  // made.
+  virtual bool has_backward() const { return true; }
+  // Whether it stands for a node that only a fused operation of its implementation computes. Then
+  // it never runs, and the plan uses that operation whatever the feed is.
+  virtual bool only_fused() const { return false; }
 
   // Whether the shapes, types and alignments of `call` (whose tensors may be null) are supported;
   // INVALID_ARGUMENT says what is not. Asked when a plan is made, never while it runs.

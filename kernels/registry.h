@@ -35,6 +35,9 @@ struct OperationRegistration {
   // The nodes it serves, e.g. {"attention"}; empty: every node of the operation. A registration
   // that names a node is preferred to one that does not.
   std::vector<std::string> nodes;
+  // A plug-in's: what it says that gates will find.
+  bool promises_repeatable = false;
+  bool promises_row_invariant = false;
 };
 
 // One of the nodes that a fused operation covers: its role ("norm2") and what it computes there. A

@@ -29,6 +29,7 @@ Executor::Executor(std::unique_ptr<Plan> plan, DeviceWeights& weights, Device& d
       device_(device),
       sink_(sink),
       context_(device.Context()) {
+  context_.guarded = plan_->options.guarded;
   context_.workspace =
       absl::MakeSpan(static_cast<uint8_t*>(plan_->workspace.data()), plan_->workspace.bytes());
   for (const StepPlan& step : plan_->steps)
@@ -155,10 +156,15 @@ absl::Status Executor::RunStep(const StepPlan& step, bool tapped) {
   for (NodeId id = step.begin; id < step.begin + step.count; ++id) {
     const Node& node = graph_.nodes()[id];
     if (isolated) {
-      for (const Use& use : node.inputs) PLUMBLINE_RETURN_IF_ERROR(Feed(use.value));
+      for (const Use& use : node.inputs) {
+        // Within a fused step nodes read what the step computes.
+        if (graph_.values()[use.value].producer >= step.begin) continue;
+        PLUMBLINE_RETURN_IF_ERROR(Feed(use.value));
+      }
     }
     calls_.push_back(plan_->MakeForwardCall(id));
   }
+  context_.node = graph_.nodes()[step.begin].name;
   const absl::Status done =
       step.fused != nullptr ? step.fused->operation->Forward(context_, calls_)
                             : plan_->nodes[step.begin].operation->Forward(context_, calls_.front());
@@ -201,6 +207,7 @@ absl::Status Executor::RunBackward(NodeId id) {
     for (const Use& use : node.inputs) PLUMBLINE_RETURN_IF_ERROR(Feed(use.value));
     PLUMBLINE_RETURN_IF_ERROR(FeedGradient(node.output));
   }
+  context_.node = node.name;
   const absl::Status done = plan.operation->Backward(context_, plan_->MakeBackwardCall(id));
   if (!done.ok()) return AnnotateStatus(done, absl::StrCat(node.name, " backward"));
   plan_->trace[id].executed_backward = true;

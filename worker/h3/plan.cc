@@ -113,7 +113,7 @@ class PlanBuilder {
     for (NodeId begin = 0; begin < static_cast<NodeId>(graph_.nodes().size());) {
       StepPlan step;
       step.begin = begin;
-      if (plan_.options.isolated_from == nullptr) {
+      if (plan_.options.isolated_from == nullptr || plan_.nodes[begin].operation->only_fused()) {
         const std::string& implementation = plan_.composition->nodes[begin]->implementation;
         for (const FusedRegistration* fused : registry_.Fused(implementation, device_)) {
           if (!Fits(*fused, begin)) continue;
@@ -167,11 +167,24 @@ class PlanBuilder {
     for (const StepPlan& step : plan_.steps) {
       for (int i = 0; i < step.count; ++i) {
         const NodeId id = step.begin + i;
+        PLUMBLINE_RETURN_IF_ERROR(CheckBackward(id));
+        if (step.fused != nullptr && plan_.nodes[id].operation->only_fused()) continue;
         const absl::Status supported = plan_.nodes[id].operation->Check(plan_.MakeForwardCall(id));
         if (!supported.ok()) return AnnotateStatus(supported, graph_.nodes()[id].name);
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckBackward(NodeId id) const {
+    const Node& node = graph_.nodes()[id];
+    if (!plan_.options.backward || !value(node.output).differentiable ||
+        plan_.nodes[id].operation->has_backward()) {
+      return absl::OkStatus();
+    }
+    return FieldError("composition",
+                      absl::StrCat(plan_.trace[id].requested, " has no backward of ", node.name),
+                      "a run without backward, or an implementation that has one");
   }
 
   Plan& plan_;
@@ -211,6 +224,18 @@ void Plan::BindCalls() {
       const Use& use = node.inputs[slot];
       plan.inputs[slot] = Part(values[use.value].visible[PrecisionIndex(plan.precision)], use);
       plan.grad_inputs[slot] = plan.gradients[slot].written;
+    }
+  }
+  // Isolated, what is visible of a value was fed; within a fused step nodes read what it computes.
+  for (const StepPlan& step : steps) {
+    if (options.isolated_from == nullptr || step.fused == nullptr) continue;
+    for (NodeId id = step.begin; id < step.begin + step.count; ++id) {
+      const Node& node = graph->nodes()[id];
+      for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
+        const Use& use = node.inputs[slot];
+        if (graph->values()[use.value].producer < step.begin) continue;
+        nodes[id].inputs[slot] = Part(values[use.value].stored, use);
+      }
     }
   }
 }

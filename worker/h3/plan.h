@@ -31,6 +31,8 @@ struct PlanOptions {
   // are the execution's own in either case. Must outlive the plan.
   const TensorSource* isolated_from = nullptr;
   std::vector<OperationFault> faults;
+  // As in ExecutionContext.
+  bool guarded = true;
 };
 
 constexpr size_t PrecisionIndex(Precision precision) {

@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<h3::Executor>> MakeExecution(const ReplayModel& m
   plan.backward = options.backward;
   plan.isolated_from = options.isolated_from;
   plan.faults = side.faults;
+  plan.guarded = options.guarded;
   PLUMBLINE_ASSIGN_OR_RETURN(
       std::unique_ptr<h3::Executor> executor,
       h3::Executor::Create(model.graph, *side.composition, model.registry, *side.weights,

@@ -45,6 +45,7 @@ struct ExecutionOptions {
   const h3::TensorSource* isolated_from = nullptr;
   const drift::RowSelection* selection = nullptr;  // null: all rows
   int64_t batch = 1;                               // as `inputs` have it
+  bool guarded = true;                             // false where it is timed
 };
 
 // An executor whose inputs are set, to run as often as wanted.

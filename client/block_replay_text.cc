@@ -169,21 +169,26 @@ std::string WorstRatio(const v1::BlockReplayReport& report, absl::string_view na
   return absl::StrCat(name, " ", RatioText(worst->error_ratio()), " at ", worst->name());
 }
 
-// "Ran as" lines: implementations that were not what was requested by name, e.g. fused ones.
+// "Ran as" lines: implementations that were not what was requested by name, e.g. fused ones, and
+// plug-ins with who answers for them.
 std::string ActualLines(const v1::BlockReplayReport& report, const Style& style) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes;
+  std::map<std::string, std::vector<std::string>> nodes;
+  std::map<std::string, std::string> remarks;
   for (const v1::EntryReport& entry : report.entries()) {
     const v1::Implementation& ran = entry.implementation();
-    if (entry.kind() != v1::ENTRY_KIND_FORWARD || ran.requested() == ran.actual()) continue;
-    nodes[{ran.requested(), ran.actual()}].push_back(entry.node());
+    const bool plugin = absl::StartsWith(ran.requested(), "plugin/");
+    if (entry.kind() != v1::ENTRY_KIND_FORWARD) continue;
+    if (ran.requested() == ran.actual() && !plugin) continue;
+    nodes[ran.actual()].push_back(entry.node());
+    remarks[ran.actual()] =
+        plugin ? absl::StrCat("of ", ran.owner()) : absl::StrCat("requested ", ran.requested());
   }
   std::string lines;
-  for (const auto& [implementation, names] : nodes) {
-    absl::StrAppend(&lines,
-                    Fact(lines.empty() ? "ran as" : "",
-                         absl::StrCat(implementation.second, " for ", absl::StrJoin(names, ", "),
-                                      " (requested ", implementation.first, ")"),
-                         style));
+  for (const auto& [actual, names] : nodes) {
+    absl::StrAppend(&lines, Fact(lines.empty() ? "ran as" : "",
+                                 absl::StrCat(actual, " for ", absl::StrJoin(names, ", "), " (",
+                                              remarks[actual], ")"),
+                                 style));
   }
   return lines;
 }

@@ -146,9 +146,14 @@ class Parser {
                 "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES; repeatable");
   }
 
-  static void AddComposition(CLI::App* command, std::string* composition) {
+  static void AddComposition(CLI::App* command, std::string* composition,
+                             std::vector<std::string>* plugins) {
     command->add_option("--composition", *composition,
-                        "What is judged, e.g. candidate+provider:attention;\ndefault candidate");
+                        "What is judged, e.g. candidate+provider:attention or\n"
+                        "candidate+plugin/NAME:attention; default candidate");
+    AddRepeated(command, "--plugin", plugins,
+                "A plug-in to load for the job: a shared object, see docs/plugin.md;\n"
+                "a server must allow it; repeatable");
   }
 
   static void AddCaptures(CLI::App* command, CaptureFlags* flags) {
@@ -181,7 +186,7 @@ class Parser {
     AddCheckpoint(command, &flags->checkpoint);
     command->add_option("--block", flags->block, "Index of the block; default 0");
     AddLayouts(command, &flags->layouts, &flags->layout);
-    AddComposition(command, &flags->composition);
+    AddComposition(command, &flags->composition, &flags->plugins);
     command->add_flag("--backward", flags->backward, "Also replay the backward pass");
     AddCaptures(command, &flags->captures);
     AddInject(command, &flags->inject);
@@ -207,7 +212,7 @@ class Parser {
                      "blas-cublaslt")
         ->delimiter(',')
         ->allow_extra_args(false);
-    AddComposition(command, &flags->composition);
+    AddComposition(command, &flags->composition, &flags->plugins);
     CLI::Option* freeze =
         command->add_option("--freeze-rule", flags->freeze_rule,
                             "Make a rule of the providers, write it to this file, and stop");
@@ -235,7 +240,7 @@ class Parser {
     AddCheckpoint(command, &flags->checkpoint);
     command->add_option("--block", flags->block, "Index of the block; default 0");
     AddLayouts(command, &flags->layouts, &flags->layout);
-    AddComposition(command, &flags->composition);
+    AddComposition(command, &flags->composition, &flags->plugins);
     command->add_option("--seeds", flags->seeds, "E.g. 0..9 or 1,4,7..9; default 0..9");
     command
         ->add_option("--swap", flags->swap,
@@ -251,7 +256,7 @@ class Parser {
         &command);
     AddCheckpoint(command, &flags->checkpoint);
     AddGenerationFlags(command, flags);
-    AddComposition(command, &flags->composition);
+    AddComposition(command, &flags->composition, &flags->plugins);
     AddInject(command, &flags->inject);
     AddWait(command, &flags->job);
   }
@@ -263,7 +268,7 @@ class Parser {
     command->add_option("--run", flags->run, "Name of the run: see `plumbline runs list`")
         ->required();
     command->add_option("--step", flags->step, "From 0; default 0");
-    AddComposition(command, &flags->composition);
+    AddComposition(command, &flags->composition, &flags->plugins);
     AddWait(command, &flags->job);
   }
 

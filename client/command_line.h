@@ -36,6 +36,7 @@ struct SubmitBlockReplay {
   std::vector<std::string> layouts;  // Names.
   std::vector<std::string> layout;   // Names or TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES.
   std::string composition;
+  std::vector<std::string> plugins;  // Files.
   bool backward = false;
   CaptureFlags captures;
   std::string inject;
@@ -50,6 +51,7 @@ struct SubmitFullModel {
   CaptureFlags captures;
   std::vector<std::string> providers;  // Of the ensemble.
   std::string composition;
+  std::vector<std::string> plugins;  // Files.
   std::string freeze_rule;  // File to write.
   std::string rule;         // File, or worker:PATH.
   bool allow_other_device = false;
@@ -67,6 +69,7 @@ struct SubmitSweep {
   std::vector<std::string> layouts;
   std::vector<std::string> layout;
   std::string composition;
+  std::vector<std::string> plugins;  // Files.
   std::string seeds;  // "0..9", "1,4,7..9"
   std::string swap;   // "each-node" or empty.
   JobFlags job;
@@ -78,6 +81,7 @@ struct SubmitGeneration {
   std::string conditioning;  // A file, or worker:PATH.
   std::string seeds;         // Of the contract's: "42,43". Empty: all.
   std::string composition;
+  std::vector<std::string> plugins;  // Files.
   std::string noise;  // As `conditioning`.
   std::string gate;   // Name of a full-model job.
   bool preflight = false;
@@ -93,6 +97,7 @@ struct SubmitDiagnostic {
   std::string run;  // ID of a run, or its first characters.
   int32_t step = 0;
   std::string composition;
+  std::vector<std::string> plugins;  // Files.
   JobFlags job;
 };
 

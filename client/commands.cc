@@ -104,41 +104,57 @@ class CommandRunner {
 
   // Makes the job; where there are files to upload, first asks without them, so that a bad request
   // uploads nothing.
-  Result Submit(bool has_uploads, const MakeRequest& make) {
+  Result Submit(bool has_uploads, const std::vector<std::string>& plugins,
+                const MakeRequest& make) {
     PLUMBLINE_ASSIGN_OR_RETURN(JobRequest bare, make([](absl::string_view, absl::string_view) {
                                  return v1::InputFile();
                                }));
     bare.spec = WithoutInputs(std::move(bare.spec));
     flags_ = bare.flags;
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
-    if (has_uploads) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
-    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request,
+    if (has_uploads || !plugins.empty()) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
+    PLUMBLINE_ASSIGN_OR_RETURN(JobRequest request,
                                make([this](absl::string_view flag, absl::string_view written) {
                                  return Resolve(flag, written);
                                }));
+    PLUMBLINE_RETURN_IF_ERROR(AddPlugins(plugins, &request));
     return Runner().Run(request);
   }
 
+  // Uploads plug-ins for the job to bring.
+  absl::Status AddPlugins(const std::vector<std::string>& plugins, JobRequest* request) {
+    for (const std::string& file : plugins) {
+      request->flags.Add(absl::StrCat("plugins[", request->spec.plugins_size(), "]"), "--plugin",
+                         file);
+      PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
+                                 UploadFile(session_.get(), "--plugin", file, UploadKind::kPlugin));
+      request->spec.add_plugins()->set_artifact(artifact);
+    }
+    request->flags.Add("plugins", "--plugin", "");
+    flags_ = request->flags;
+    return absl::OkStatus();
+  }
+
   Result Do(const SubmitBlockReplay& command) {
-    return Submit(HasUploads(command), [&](const InputResolver& resolve) {
+    return Submit(HasUploads(command), command.plugins, [&](const InputResolver& resolve) {
       return BlockReplayRequest(command, path_style(), resolve);
     });
   }
 
   Result Do(const SubmitFullModel& command) {
-    return Submit(HasUploads(command), [&](const InputResolver& resolve) {
+    return Submit(HasUploads(command), command.plugins, [&](const InputResolver& resolve) {
       return FullModelRequest(command, path_style(), resolve);
     });
   }
 
   Result Do(const SubmitSweep& command) {
-    return Submit(/*has_uploads=*/false,
+    return Submit(/*has_uploads=*/false, command.plugins,
                   [&](const InputResolver&) { return SweepRequest(command, path_style()); });
   }
 
   Result Do(const SubmitGeneration& command) {
     // Without its conditioning there is nothing to ask about.
-    return Submit(/*has_uploads=*/false, [&](const InputResolver& resolve) {
+    return Submit(/*has_uploads=*/false, command.plugins, [&](const InputResolver& resolve) {
       return GenerationRequest(command, path_style(), resolve);
     });
   }
@@ -146,8 +162,8 @@ class CommandRunner {
   Result Do(const SubmitDiagnostic& command) {
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(command.run, session_.get()));
-    PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, DiagnosticRequest(command, run));
-    flags_ = request.flags;
+    PLUMBLINE_ASSIGN_OR_RETURN(JobRequest request, DiagnosticRequest(command, run));
+    PLUMBLINE_RETURN_IF_ERROR(AddPlugins(command.plugins, &request));
     return Runner().Run(request);
   }
 
@@ -255,7 +271,7 @@ class CommandRunner {
         }));
     PLUMBLINE_RETURN_IF_ERROR(printed);
     if (watched.end == WatchEnd::kInterrupted) return kExitInterrupted;
-    if (watched.end == WatchEnd::kNeedsMemory) {
+    if (watched.end == WatchEnd::kNeedsMemory || watched.end == WatchEnd::kNeedsPlugin) {
       return absl::FailedPreconditionError(absl::StrCat(name, " waits: ", watched.message));
     }
     PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(name));

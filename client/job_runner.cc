@@ -175,6 +175,12 @@ absl::StatusOr<ExitStatus> JobRunner::Run(const JobRequest& request) {
                       "a layout that fits in a worker's memory");
   }
 
+  if (watched->end == WatchEnd::kNeedsPlugin) {
+    Withdraw(name);
+    return FieldError("composition", watched->message,
+                      "plug-ins that a worker has, or --plugin=FILE with one of yours");
+  }
+
   v1::GetJobRequest get;
   get.set_name(name);
   PLUMBLINE_ASSIGN_OR_RETURN(job, session_->Call(&Jobs::GetJob, get));

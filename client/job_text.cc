@@ -243,6 +243,26 @@ std::string JobComparisonText(const v1::JobComparison& comparison, const Style& 
   return out;
 }
 
+namespace {
+
+// The plug-ins of all workers; nothing where there are none.
+std::string PluginTableText(const std::vector<v1::Worker>& workers, const Style& style) {
+  Table table({{"plug-in"}, {"worker"}, {"nodes"}, {"owner, or why it is refused"}});
+  bool any = false;
+  for (const v1::Worker& worker : workers) {
+    for (const v1::Plugin& plugin : worker.capabilities().plugins()) {
+      any = true;
+      const bool usable = plugin.refused().empty();
+      table.AddRow({Cell(plugin.name(), usable ? Ink::kGood : Ink::kBad), Cell(worker.name()),
+                    Cell(absl::StrJoin(plugin.nodes(), ", ")),
+                    Cell(usable ? plugin.owner() : plugin.refused())});
+    }
+  }
+  return any ? absl::StrCat("\n", table.Render(style)) : "";
+}
+
+}  // namespace
+
 std::string WorkerTableText(const std::vector<v1::Worker>& workers, const Style& style) {
   Table table({{"worker"},
                {"state"},
@@ -261,7 +281,7 @@ std::string WorkerTableText(const std::vector<v1::Worker>& workers, const Style&
                   Cell(absl::StrCat(worker.leases_size())),
                   Cell(TimeText(worker.last_heartbeat_time()))});
   }
-  return table.Render(style);
+  return absl::StrCat(table.Render(style), PluginTableText(workers, style));
 }
 
 }  // namespace plumbline::client

@@ -1,5 +1,6 @@
 // plumbline: the command line.
 #include <cstdlib>
+#include <optional>
 
 #include "client/commands.h"
 #include "client/embedded/embedded_connector.h"
@@ -38,4 +39,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace plumbline::client
 
-int main(int argc, char** argv) { return plumbline::client::Main(argc, argv); }
+int main(int argc, char** argv) {
+  if (const std::optional<int> probed = plumbline::client::RunEmbeddedProbe(argc, argv))
+    return *probed;
+  return plumbline::client::Main(argc, argv);
+}

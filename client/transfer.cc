@@ -101,8 +101,9 @@ class InputReader {
 };
 
 absl::StatusOr<std::string> UploadOnce(Session* session, const InputReader& input,
-                                       const std::string& file_name) {
+                                       const std::string& file_name, UploadKind kind) {
   v1::CreateUploadRequest create;
+  create.set_plugin(kind == UploadKind::kPlugin);
   create.set_file_name(file_name);
   create.set_size_bytes(static_cast<int64_t>(input.size()));
   create.set_sha256(input.sha256());
@@ -169,12 +170,12 @@ class Receiver {
 }  // namespace
 
 absl::StatusOr<std::string> UploadFile(Session* session, absl::string_view flag,
-                                       const std::string& path) {
+                                       const std::string& path, UploadKind kind) {
   const absl::StatusOr<InputReader> input = InputReader::Open(path);
   if (!input.ok()) return FieldError(flag, input.status().message());
   absl::StatusOr<std::string> artifact = absl::UnknownError("");
   for (int attempt = 0; attempt < kUploadAttempts; ++attempt) {
-    artifact = UploadOnce(session, *input, BaseName(path));
+    artifact = UploadOnce(session, *input, BaseName(path), kind);
     // NOT_FOUND: the coordinator that knew the upload is gone.
     if (artifact.ok() || !absl::IsNotFound(artifact.status())) break;
   }

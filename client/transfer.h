@@ -14,11 +14,14 @@
 
 namespace plumbline::client {
 
+enum class UploadKind { kInput, kPlugin };
+
 // Uploads the file at `path` and returns the artifact's name. Bytes that the coordinator has
 // already are not sent. INVALID_ARGUMENT with a violation of `flag` for a file that cannot be read
 // or that changes meanwhile.
 absl::StatusOr<std::string> UploadFile(Session* session, absl::string_view flag,
-                                       const std::string& path);
+                                       const std::string& path,
+                                       UploadKind kind = UploadKind::kInput);
 
 // Writes the artifact to `path`, which appears complete or not at all. DATA_LOSS where length or
 // digest are not the artifact's.

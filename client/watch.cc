@@ -84,8 +84,16 @@ class Watcher {
                        job.state() == v1::JOB_STATE_CANCELLED;
     if (final) return result_.last_sequence >= job.last_sequence();
     running_ = job.state() == v1::JOB_STATE_RUNNING;
-    if (job.waiting_reason().code() != v1::WaitingReason::CODE_MEMORY) return false;
-    result_.end = WatchEnd::kNeedsMemory;
+    switch (job.waiting_reason().code()) {
+      case v1::WaitingReason::CODE_MEMORY:
+        result_.end = WatchEnd::kNeedsMemory;
+        break;
+      case v1::WaitingReason::CODE_PLUGIN:
+        result_.end = WatchEnd::kNeedsPlugin;
+        break;
+      default:
+        return false;
+    }
     result_.message = job.waiting_reason().message();
     return true;
   }

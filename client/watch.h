@@ -15,13 +15,14 @@ enum class WatchEnd {
   kFinished,     // the job ended, however it did
   kInterrupted,  // Ctrl-C; the job goes on
   kNeedsMemory,  // it waits for memory that no registered worker has
+  kNeedsPlugin,  // it waits for a plug-in that no registered worker has
 };
 
 struct WatchResult {
   WatchEnd end = WatchEnd::kFinished;
   // Of the last event that was seen, 0 before the first.
   int64_t last_sequence = 0;
-  // kNeedsMemory: what it needs and what there is.
+  // kNeedsMemory, kNeedsPlugin: what it needs and what there is.
   std::string message;
 };
 

@@ -87,6 +87,7 @@ class Coordinator::Impl {
     api_.pool = &pool_;
     api_.metrics = &server_metrics_;
     api_.stopping = &stopping_;
+    api_.takes_plugin_uploads = options_.takes_plugin_uploads;
     PLUMBLINE_RETURN_IF_ERROR(StartGrpc());
     return StartHttp();
   }

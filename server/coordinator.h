@@ -29,6 +29,9 @@ struct CoordinatorOptions {
   std::string backup_dir;
   // Bytes of saved steps above which the runs used longest ago go. 0: no limit.
   int64_t step_budget_bytes = 0;
+  // Whether clients may upload plug-ins: code that workers load. Only those who may run what they
+  // like on the workers' machines may be let do it.
+  bool takes_plugin_uploads = false;
   SchedulerOptions scheduler;
   // Both must outlive the coordinator.
   Clock* clock = SystemClock();

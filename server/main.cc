@@ -37,6 +37,7 @@ struct Flags {
   std::string lease_duration = "15s";
   std::string backup_dir;
   int64_t step_budget_bytes = 0;
+  bool takes_plugin_uploads = false;
   std::string fair_share_label = "team";
   std::vector<std::string> quotas;
   std::optional<int64_t> restore;
@@ -78,6 +79,7 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   CoordinatorOptions options;
   options.backup_dir = backup_dir;
   options.step_budget_bytes = flags.step_budget_bytes;
+  options.takes_plugin_uploads = flags.takes_plugin_uploads;
   options.listen = {flags.listen};
   options.http = flags.http;
   options.web_dir = flags.web_dir;
@@ -145,6 +147,9 @@ int Main(int argc, char** argv) {
   app.add_option("--quota", flags.quotas,
                  "VALUE=N: run at most N tasks at once of jobs with this value of the fair share's "
                  "label; *=N: of every value that is not named. May be given more than once");
+  app.add_flag("--allow-plugin-uploads", flags.takes_plugin_uploads,
+               "Take plug-ins that clients upload, for workers that load them: whoever may upload "
+               "one runs code on the workers' machines");
   app.add_option("--backup-dir", flags.backup_dir,
                  "Keep backups in this folder. Default: backups in --data-dir");
   app.add_option("--restore", flags.restore,

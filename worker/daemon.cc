@@ -17,12 +17,16 @@
 #include "common/metrics.h"
 #include "common/random_id.h"
 #include "common/status.h"
-#include "kernels/builtin.h"
+#include "kernels/plugin/registration.h"
 #include "worker/artifacts/input_files.h"
 #include "worker/health_server.h"
 #include "worker/jobs/dispatch.h"
+#include "worker/jobs/task_failure.h"
 #include "worker/lease/grpc_coordinator.h"
+#include "worker/lease/retry.h"
 #include "worker/lease/session.h"
+#include "worker/plugin/crash_reporter.h"
+#include "worker/plugin/plugins.h"
 #include "worker/state_directory.h"
 #include "worker/steps/blob_cache.h"
 #include "worker/task_runner.h"
@@ -50,13 +54,22 @@ absl::StatusOr<std::vector<std::string>> AbsoluteRoots(const std::vector<std::st
   return result;
 }
 
+// What a worker starts with.
+struct Parts {
+  std::unique_ptr<StateDirectory> state;
+  WorkerDevice device;
+  Plugins plugins;
+  Registry registry;
+};
+
 class RunningWorker final : public Worker {
  public:
-  RunningWorker(WorkerOptions options, std::unique_ptr<StateDirectory> state, WorkerDevice device)
+  RunningWorker(WorkerOptions options, Parts parts)
       : options_(std::move(options)),
-        state_(std::move(state)),
-        device_(std::move(device)),
-        registry_(MakeBuiltinRegistry()),
+        state_(std::move(parts.state)),
+        device_(std::move(parts.device)),
+        plugins_(std::move(parts.plugins)),
+        registry_(std::move(parts.registry)),
         checkpoints_(options_.checkpoint_roots),
         worker_metrics_(&metrics_),
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
@@ -83,6 +96,7 @@ class RunningWorker final : public Worker {
     if (!options_.metrics_address.empty()) {
       PLUMBLINE_RETURN_IF_ERROR(http_.Start(options_.metrics_address));
     }
+    if (!plugins_.empty()) WatchPlugins();
     thread_ = std::thread([this] { Run(); });
     return absl::OkStatus();
   }
@@ -97,6 +111,10 @@ class RunningWorker final : public Worker {
   }
 
   absl::Status AwaitRegistration() override { return session_->AwaitRegistration(); }
+  bool is_broken() const override {
+    absl::MutexLock lock(&mutex_);
+    return broken_;
+  }
   std::string name() const override { return session_->worker_name(); }
   int metrics_port() const override { return http_.port(); }
   int grpc_port() const override { return health_ == nullptr ? 0 : health_->port(); }
@@ -109,8 +127,10 @@ class RunningWorker final : public Worker {
     SessionOptions session;
     session.registration.set_worker_id(state_->worker_id());
     session.registration.set_incarnation(incarnation_);
-    *session.registration.mutable_capabilities() =
-        DescribeWorker(device_, registry_, options_.kernel_identity);
+    v1::WorkerCapabilities& capabilities = *session.registration.mutable_capabilities();
+    capabilities = DescribeWorker(device_, registry_, options_.kernel_identity);
+    for (const v1::Plugin& plugin : plugins_.descriptions()) *capabilities.add_plugins() = plugin;
+    capabilities.set_takes_uploaded_plugins(options_.takes_uploaded_plugins);
     session.registration.mutable_labels()->insert(options_.labels.begin(), options_.labels.end());
     session.registration.mutable_attempt_labels()->insert(options_.attempt_labels.begin(),
                                                           options_.attempt_labels.end());
@@ -134,6 +154,13 @@ class RunningWorker final : public Worker {
     runner.device = device_.device.get();
     runner.threads = device_.threads;
     runner.registry = &registry_;
+    runner.plugins = &plugins_;
+    runner.takes_uploaded_plugins = options_.takes_uploaded_plugins;
+    runner.before_uploaded_plugins = [this] { WatchPlugins(); };
+    runner.on_broken_device = [this] {
+      broken_device_ = true;
+      RequestStop();
+    };
     runner.kernel_identity = &options_.kernel_identity;
     runner.libraries = NumericalLibraries(device_.device->kind());
     runner.checkpoints = &checkpoints_;
@@ -147,14 +174,21 @@ class RunningWorker final : public Worker {
   }
 
   void Run() {
+    if (!plugins_.empty()) UseAlternateStack();
     TaskRunner runner(RunnerOptions(), jobs::RunJob);
     absl::Status status;
     while (true) {
       const absl::StatusOr<std::shared_ptr<HeldTask>> task = session_->Acquire();
       if (!task.ok()) status = task.status();
       if (!task.ok() || *task == nullptr) break;
+      Hold(*task);
       runner.Run(task->get());
+      Hold(nullptr);
       session_->Finish();
+    }
+    if (broken_device_) {
+      status =
+          absl::InternalError("a plug-in broke the device, which this process cannot use again");
     }
     session_->SignOff();
     absl::MutexLock lock(&mutex_);
@@ -162,11 +196,58 @@ class RunningWorker final : public Worker {
     ended_ = true;
   }
 
+  void Hold(std::shared_ptr<HeldTask> task) {
+    absl::MutexLock lock(&mutex_);
+    held_ = std::move(task);
+  }
+
+  // Of thread_, or before it is there.
+  void WatchPlugins() {
+    UseAlternateStack();
+    if (crash_reporter_ != nullptr) return;
+    CrashReporterOptions reporter;
+    reporter.report = [this](const absl::Status& fault) { ReportBroken(fault); };
+    reporter.call_limit = options_.plugin_call_limit;
+    reporter.exit_status = options_.plugin_crash_exit_status;
+    reporter.clock = options_.clock;
+    crash_reporter_ = CrashReporter::Start(std::move(reporter));
+  }
+
+  // On the reporter's thread: fails the task, so that nobody tries it again, and signs off.
+  void ReportBroken(const absl::Status& fault) {
+    std::shared_ptr<HeldTask> task;
+    {
+      absl::MutexLock lock(&mutex_);
+      broken_ = true;
+      task = held_;
+    }
+    if (task != nullptr) {
+      v1::CompleteTaskRequest request;
+      request.set_task(task->name());
+      request.set_fencing_token(task->fencing_token());
+      *request.mutable_failure() = jobs::MakeTaskFailure(fault);
+      const absl::Status completed = RetryWhileTransient(
+          options_.clock, Backoff(absl::Milliseconds(100), absl::Seconds(1), Seed()),
+          *task->writes(), [&] {
+            return coordinator_->CompleteTask(request, {absl::Seconds(5), task->writes()});
+          });
+      Log(LogLevel::kWarning, "task failed",
+          {{"task", task->name()}, {"error", fault.ToString()}, {"told", completed.ToString()}});
+    }
+    session_->SignOff();
+    absl::MutexLock lock(&mutex_);
+    end_status_ = fault;
+    ended_ = true;
+  }
+
   const WorkerOptions options_;
   const std::unique_ptr<StateDirectory> state_;
   const WorkerDevice device_;
+  const Plugins plugins_;
   const Registry registry_;
-  jobs::CheckpointCache checkpoints_;  // Of thread_.
+  std::unique_ptr<CrashReporter> crash_reporter_;  // Of thread_; null while nothing can crash.
+  bool broken_device_ = false;                     // Of thread_.
+  jobs::CheckpointCache checkpoints_;              // Of thread_.
   Metrics metrics_;
   WorkerMetrics worker_metrics_;
   const std::string incarnation_;
@@ -177,7 +258,9 @@ class RunningWorker final : public Worker {
   std::unique_ptr<Session> session_;
   HttpServer http_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<HeldTask> held_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
 
@@ -197,8 +280,18 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   PLUMBLINE_ASSIGN_OR_RETURN(WorkerDevice device, MakeWorkerDevice(options.device));
   PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateDirectory> state,
                              StateDirectory::Open(options.state_directory, RandomIds()));
-  auto worker =
-      std::make_unique<RunningWorker>(std::move(options), std::move(state), std::move(device));
+  PluginOptions plugin_options;
+  plugin_options.copies_folder = state->plugins_folder();
+  plugin_options.device = plugin::AbilityOf(*device.device);
+  plugin_options.probe.clock = options.clock;
+  Plugins plugins(plugin_options);
+  for (const std::string& folder : options.plugin_folders) {
+    PLUMBLINE_RETURN_IF_ERROR(plugins.AddFolder(folder));
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(Registry registry, plugins.MakeRegistry());
+  auto worker = std::make_unique<RunningWorker>(
+      std::move(options),
+      Parts{std::move(state), std::move(device), std::move(plugins), std::move(registry)});
   PLUMBLINE_RETURN_IF_ERROR(worker->Begin());
   return worker;
 }

@@ -23,6 +23,14 @@ struct WorkerOptions {
   // Folders that checkpoints and `worker:` files lie in. Empty: none but synthetic checkpoints.
   std::vector<std::string> checkpoint_roots;
   DeviceOptions device;
+  // Folders whose *.so are loaded as plug-ins when the worker starts.
+  std::vector<std::string> plugin_folders;
+  // Whether plug-ins that jobs bring are loaded.
+  bool takes_uploaded_plugins = false;
+  // A call of a plug-in that takes longer has hung.
+  absl::Duration plugin_call_limit = absl::Minutes(10);
+  // With what the process ends once a plug-in broke it; negative: with the signal that it got.
+  int plugin_crash_exit_status = -1;
   // Of the program that this is part of.
   KernelIdentity kernel_identity;
   // "HOST:PORT" to serve /metrics, /healthz and /readyz on. Empty: not served.
@@ -59,6 +67,9 @@ class Worker {
 
   // Blocks until it is registered. An error is the coordinator's refusal.
   virtual absl::Status AwaitRegistration() = 0;
+  // Whether a plug-in broke the process, which is about to end: the worker's thread stands still
+  // for ever, so that the worker must not be destroyed.
+  virtual bool is_broken() const = 0;
   // "workers/{worker}"; empty before it is registered.
   virtual std::string name() const = 0;
   // Ports in use; 0: none.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "nlohmann/json.hpp"
 #include "worker/byte_size.h"
 #include "worker/daemon.h"
+#include "worker/plugin/probe.h"
 
 namespace plumbline::worker {
 namespace {
@@ -33,6 +35,7 @@ constexpr int kFailed = 3;
 struct Flags {
   WorkerOptions worker;
   std::vector<std::string> labels;
+  double plugin_call_seconds = 600;
   std::string memory;
   std::string log_format = "text";
   std::string ready_file;
@@ -62,6 +65,16 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--memory", flags->memory,
                   "memory that tasks may use, e.g. 16GiB (default: four fifths of the machine's)")
       ->type_name("BYTES");
+  app->add_option("--plugins", worker.plugin_folders,
+                  "folder whose *.so are loaded as plug-ins; may be given several times")
+      ->type_name("DIR");
+  app->add_flag("--allow-plugin-uploads", worker.takes_uploaded_plugins,
+                "load plug-ins that jobs bring: whoever may upload one runs code here");
+  app->add_option("--plugin-call-limit", flags->plugin_call_seconds,
+                  "seconds after which a call of a plug-in has hung: its task fails and the worker "
+                  "ends")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   app->add_option("--label", flags->labels, "KEY=VALUE, for placement; may be given several times");
   app->add_option("--metrics", worker.metrics_address,
                   "where /metrics, /healthz and /readyz are served: HOST:PORT")
@@ -111,6 +124,7 @@ absl::Status Finish(Flags* flags) {
                                ParseByteSize(flags->memory, "memory"));
   }
   flags->worker.grace = absl::Seconds(flags->grace_seconds);
+  flags->worker.plugin_call_limit = absl::Seconds(flags->plugin_call_seconds);
   flags->worker.attempt_labels = AttemptLabels();
   flags->worker.kernel_identity = EmbeddedKernelIdentity();
   LogOptions log;
@@ -221,4 +235,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace plumbline::worker
 
-int main(int argc, char** argv) { return plumbline::worker::Main(argc, argv); }
+int main(int argc, char** argv) {
+  if (const std::optional<int> probed = plumbline::worker::RunProbe(argc, argv)) return *probed;
+  return plumbline::worker::Main(argc, argv);
+}

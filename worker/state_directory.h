@@ -28,6 +28,9 @@ class StateDirectory {
   // Of tensors of saved steps.
   std::string steps_folder() const { return path_ + "/steps"; }
 
+  // Of copies of plug-ins.
+  std::string plugins_folder() const { return path_ + "/plugins"; }
+
   // Empties and returns the folder of the task that runs.
   absl::StatusOr<std::string> NewTaskFolder();
 

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "common/logging.h"
 #include "common/mapped_file.h"
 #include "common/status.h"
+#include "kernels/plugin/fault.h"
 #include "worker/jobs/task_failure.h"
 #include "worker/lease/backoff.h"
 #include "worker/lease/event_reporter.h"
@@ -108,11 +110,40 @@ class TaskRunner::Attempt {
     };
     environment.output_folder = std::move(folder);
     const v1::JobSpec& spec = task_.assignment().spec();
+    if (options_.plugins != nullptr) environment.plugins = options_.plugins->Identities();
+    std::optional<Registry> registry;
+    if (!spec.plugins().empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(registry, LoadPlugins(spec, &environment));
+      environment.context.registry = &*registry;
+    }
     if (!spec.has_generation() && !spec.has_diagnostic()) return job(spec, environment);
     steps::RemoteStepStore steps(options_.coordinator, &task_, options_.clock, options_.step_cache,
                                  options_.backoff_seed);
     environment.generation = MakeGenerationEnvironment(&steps);
     return job(spec, environment);
+  }
+
+  // The worker's implementations and those that the task brings.
+  absl::StatusOr<Registry> LoadPlugins(const v1::JobSpec& spec, jobs::JobEnvironment* environment) {
+    if (!options_.takes_uploaded_plugins || options_.plugins == nullptr) {
+      return absl::FailedPreconditionError("plugins: this worker loads no uploaded plug-ins");
+    }
+    options_.before_uploaded_plugins();
+    Plugins plugins = *options_.plugins;
+    for (int i = 0; i < spec.plugins_size(); ++i) {
+      const std::string field = absl::StrCat("plugins[", i, "]");
+      if (!spec.plugins(i).has_artifact()) {
+        return FieldError(field, "is no uploaded file", "artifact");
+      }
+      PLUMBLINE_ASSIGN_OR_RETURN(const std::string path,
+                                 environment->fetch(spec.plugins(i), field));
+      const absl::Status added = plugins.Add(path);
+      // What only a disk can be blamed for may be right elsewhere.
+      if (absl::IsUnavailable(added)) return AnnotateStatus(added, field);
+      if (!added.ok()) return FieldError(field, added.message());
+    }
+    environment->plugins = plugins.Identities();
+    return plugins.MakeRegistry();
   }
 
   jobs::GenerationEnvironment MakeGenerationEnvironment(steps::StepStore* steps) {
@@ -204,6 +235,7 @@ class TaskRunner::Attempt {
       Log(LogLevel::kError, "failure refused",
           {{"task", task_.name()}, {"error", status.ToString()}});
     }
+    if (GetReason(error) == plugin::kDeviceFaultReason) options_.on_broken_device();
     if (Lost(status)) return AttemptOutcome::kLeaseLost;
     return absl::IsCancelled(error) ? AttemptOutcome::kCancelled : AttemptOutcome::kFailed;
   }

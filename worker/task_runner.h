@@ -17,6 +17,7 @@
 #include "worker/jobs/job.h"
 #include "worker/lease/coordinator.h"
 #include "worker/lease/held_task.h"
+#include "worker/plugin/plugins.h"
 #include "worker/state_directory.h"
 #include "worker/steps/blob_cache.h"
 #include "worker/worker_metrics.h"
@@ -34,6 +35,13 @@ struct TaskRunnerOptions {
   Device* device = nullptr;
   int threads = 1;
   const Registry* registry = nullptr;
+  // Those that `registry` has. May be null: none.
+  const Plugins* plugins = nullptr;
+  bool takes_uploaded_plugins = false;
+  // Called before plug-ins that a task brings are loaded.
+  std::function<void()> before_uploaded_plugins;
+  // Called after a task failed because what a plug-in did to the device cannot be undone.
+  std::function<void()> on_broken_device;
   const KernelIdentity* kernel_identity = nullptr;
   std::map<std::string, std::string> libraries;
   jobs::CheckpointCache* checkpoints = nullptr;

@@ -11,6 +11,7 @@
 #include "client/embedded/embedded_service.h"
 #include "client/embedded/state_folder.h"
 #include "common/status.h"
+#include "worker/plugin/probe.h"
 
 namespace plumbline::client {
 namespace {
@@ -57,6 +58,10 @@ absl::StatusOr<std::unique_ptr<Connector>> NewEmbeddedConnector(const EmbeddedOp
   PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateFolder> folder,
                              StateFolder::Open(options.state_path));
   return std::make_unique<EmbeddedConnector>(std::move(folder), options);
+}
+
+std::optional<int> RunEmbeddedProbe(int argc, const char* const* argv) {
+  return worker::RunProbe(argc, argv);
 }
 
 }  // namespace plumbline::client

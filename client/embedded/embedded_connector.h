@@ -2,6 +2,7 @@
 #define PLUMBLINE_CLIENT_EMBEDDED_EMBEDDED_CONNECTOR_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,10 @@ struct EmbeddedOptions {
 // may be lost at any time, and Connect makes the next one. Destroying the connector ends what this
 // process runs, handing tasks back.
 absl::StatusOr<std::unique_ptr<Connector>> NewEmbeddedConnector(const EmbeddedOptions& options);
+
+// main() begins with it: the exit status of a process that an embedded worker started to probe a
+// plug-in in; nothing in any other.
+std::optional<int> RunEmbeddedProbe(int argc, const char* const* argv);
 
 }  // namespace plumbline::client
 

@@ -22,6 +22,8 @@ namespace {
 constexpr off_t kMaxLogBytes = 4 << 20;
 // For calls of other commands, which find the next coordinator themselves.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
+// As a command ends whose job failed for what the user gave it.
+constexpr int kPluginCrashExitStatus = 2;
 
 // Where this process's log goes while it lives.
 class LogFile {
@@ -66,6 +68,7 @@ class EmbeddedService::Impl {
     coordinator.listen = {folder.socket_address()};
     coordinator.http = "";
     coordinator.data_dir = folder.server_folder();
+    coordinator.takes_plugin_uploads = true;
     PLUMBLINE_ASSIGN_OR_RETURN(coordinator_, server::Coordinator::Start(std::move(coordinator)));
     if (!device.has_value()) return absl::OkStatus();
     worker::WorkerOptions worker;
@@ -74,6 +77,8 @@ class EmbeddedService::Impl {
     worker.state_directory = folder.worker_folder();
     // Its requests come from this user alone, who may open with it what he may open without it.
     worker.checkpoint_roots = {"/"};
+    worker.takes_uploaded_plugins = true;
+    worker.plugin_crash_exit_status = kPluginCrashExitStatus;
     worker.kernel_identity = EmbeddedKernelIdentity();
     worker.grace = absl::ZeroDuration();
     PLUMBLINE_ASSIGN_OR_RETURN(worker_, worker::Worker::Start(std::move(worker)));
@@ -81,6 +86,8 @@ class EmbeddedService::Impl {
   }
 
   ~Impl() {
+    // One that a plug-in broke holds threads that never end; the process does.
+    if (worker_ != nullptr && worker_->is_broken()) worker_.release();
     if (worker_ != nullptr) {
       worker_->RequestDrain();
       if (const absl::Status ended = worker_->Wait(); !ended.ok()) {

@@ -61,6 +61,8 @@ static plumbline_status forward(const plumbline_call* call) {
       uint16_t* out = plumbline_row_bf16(&node->output, row, item);
 #if WRONG == HALVES
       swiglu_row(b, a, width, out);
+#elif WRONG == UNWRITTEN
+      swiglu_row(a, b, row == x->rows - 1 ? width - 1 : width, out);
 #else
       swiglu_row(a, b, width, out);
 #endif
@@ -74,8 +76,6 @@ static plumbline_status forward(const plumbline_call* call) {
       if (row == x->rows - 1 && item == x->batch - 1) out[width + 2] = 0;
 #elif WRONG == UNDERRUN
       if (row == 0 && item == 0) out[-1] = 0;
-#elif WRONG == UNWRITTEN
-      if (row == x->rows - 1 && item == x->batch - 1) out[width - 1] = 0xFFFF;
 #endif
     }
   }

@@ -33,8 +33,7 @@ int32_t TypeOf(DType dtype) {
 }
 
 plumbline_tensor ToC(const Tensor& tensor) {
-  return {tensor.data, TypeOf(tensor.dtype), 0,
-          tensor.batch, tensor.rows, tensor.width,
+  return {tensor.data,       TypeOf(tensor.dtype), 0, tensor.batch, tensor.rows, tensor.width,
           tensor.row_stride, tensor.batch_stride};
 }
 
@@ -74,24 +73,22 @@ class ConstraintCheck {
   // `of_rows`: its rows are those that the kernel works on, not those of a table or a parameter.
   absl::Status Tensor(const std::string& name, const plumbline::Tensor& tensor, bool of_rows) {
     const auto refuse = [&](absl::string_view what) {
-      return absl::InvalidArgumentError(absl::StrCat(library_.implementation(), ": ", name, " ",
-                                                     ShapeText(tensor), ": ", what));
+      return absl::InvalidArgumentError(
+          absl::StrCat(library_.implementation(), ": ", name, " ", ShapeText(tensor), ": ", what));
     };
     if (of_rows && constraints_.max_rows > 0 && tensor.rows > constraints_.max_rows) {
       return refuse(absl::StrCat("the kernel takes at most ", constraints_.max_rows, " rows"));
     }
     if (of_rows && constraints_.rows_multiple_of > 0 &&
         tensor.rows % constraints_.rows_multiple_of != 0) {
-      return refuse(absl::StrCat("the kernel takes a multiple of ", constraints_.rows_multiple_of,
-                                 " rows"));
+      return refuse(
+          absl::StrCat("the kernel takes a multiple of ", constraints_.rows_multiple_of, " rows"));
     }
     if (tensor.dtype != DType::kBF16 && tensor.dtype != DType::kF32) return absl::OkStatus();
     if (constraints_.max_width > 0 && tensor.width > constraints_.max_width) {
-      return refuse(
-          absl::StrCat("the kernel takes a width of at most ", constraints_.max_width));
+      return refuse(absl::StrCat("the kernel takes a width of at most ", constraints_.max_width));
     }
-    if (constraints_.width_multiple_of > 0 &&
-        tensor.width % constraints_.width_multiple_of != 0) {
+    if (constraints_.width_multiple_of > 0 && tensor.width % constraints_.width_multiple_of != 0) {
       return refuse(absl::StrCat("the kernel takes a width that is a multiple of ",
                                  constraints_.width_multiple_of));
     }
@@ -101,8 +98,8 @@ class ConstraintCheck {
           tensor.row_stride * static_cast<int64_t>(DTypeSize(tensor.dtype));
       if (reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(alignment) != 0 ||
           (tensor.rows > 1 && stride_bytes % alignment != 0)) {
-        return refuse(absl::StrCat("the kernel takes rows that are aligned to ", alignment,
-                                   " bytes"));
+        return refuse(
+            absl::StrCat("the kernel takes rows that are aligned to ", alignment, " bytes"));
       }
     }
     return absl::OkStatus();
@@ -117,8 +114,7 @@ class ConstraintCheck {
     }
     for (size_t i = 0; i < view.inputs.size(); ++i) {
       const bool of_rows = view.inputs[i].rows == view.output.rows;
-      PLUMBLINE_RETURN_IF_ERROR(
-          Tensor(InputName(view.node->op, i), view.inputs[i], of_rows));
+      PLUMBLINE_RETURN_IF_ERROR(Tensor(InputName(view.node->op, i), view.inputs[i], of_rows));
     }
     return Tensor("the output", view.output, true);
   }
@@ -223,8 +219,8 @@ absl::Status CheckConstraints(const Library& library, const Kernel& kernel,
     status = kernel.description->check(call.get());
   }
   if (status.code == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      library.implementation(), " does not take this call: ", TextOf(status.message)));
+  return absl::InvalidArgumentError(
+      absl::StrCat(library.implementation(), " does not take this call: ", TextOf(status.message)));
 }
 
 size_t SavedBytesOf(const Library& library, const Kernel& kernel, const NodeView& node) {

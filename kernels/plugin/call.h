@@ -1,4 +1,5 @@
-// A call of a kernel, as the graph makes it and as the C interface has it. Internal to the plug-ins.
+// A call of a kernel, as the graph makes it and as the C interface has it. Internal to the
+// plug-ins.
 #ifndef PLUMBLINE_KERNELS_PLUGIN_CALL_H_
 #define PLUMBLINE_KERNELS_PLUGIN_CALL_H_
 

@@ -53,6 +53,8 @@ class GuardMemory {
 const GuardMemory& CpuGuardMemory();
 // Of a build with CUDA.
 const GuardMemory& CudaGuardMemory();
+// The compute capability, times ten, of the device that `context` is of.
+int CudaComputeCapability(const ExecutionContext& context);
 
 }  // namespace plumbline::plugin
 

@@ -22,9 +22,7 @@ constexpr size_t kMaxSearches = 512;
 
 size_t RoundUp(size_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
-int64_t ElementBytes(const Tensor& tensor) {
-  return static_cast<int64_t>(DTypeSize(tensor.dtype));
-}
+int64_t ElementBytes(const Tensor& tensor) { return static_cast<int64_t>(DTypeSize(tensor.dtype)); }
 
 // From the first element to the last, gaps included.
 int64_t ExtentBytes(const Tensor& tensor) {
@@ -37,7 +35,8 @@ int64_t ExtentBytes(const Tensor& tensor) {
 Region ItemRegion(const Tensor& tensor, int64_t item) {
   Region region;
   region.element_bytes = ElementBytes(tensor);
-  region.data = static_cast<uint8_t*>(tensor.data) + item * tensor.batch_stride * region.element_bytes;
+  region.data =
+      static_cast<uint8_t*>(tensor.data) + item * tensor.batch_stride * region.element_bytes;
   region.rows = tensor.rows;
   region.width = tensor.width;
   region.stride = tensor.row_stride;
@@ -144,15 +143,14 @@ absl::Status Guards::Enter(absl::Span<NodeView> nodes, size_t workspace_bytes,
     if (view.backward) PLUMBLINE_RETURN_IF_ERROR(GuardGradients(of, &view));
   }
   void* workspace = nullptr;
-  PLUMBLINE_RETURN_IF_ERROR(
-      [&]() -> absl::Status {
-        if (workspace_bytes == 0) return absl::OkStatus();
-        // Scratch has no original.
-        Tensor tensor = ByteTensor(memory_begin_, workspace_bytes);
-        PLUMBLINE_RETURN_IF_ERROR(Guard("the workspace", Use::kScratch, &tensor));
-        workspace = tensor.data;
-        return absl::OkStatus();
-      }());
+  PLUMBLINE_RETURN_IF_ERROR([&]() -> absl::Status {
+    if (workspace_bytes == 0) return absl::OkStatus();
+    // Scratch has no original.
+    Tensor tensor = ByteTensor(memory_begin_, workspace_bytes);
+    PLUMBLINE_RETURN_IF_ERROR(Guard("the workspace", Use::kScratch, &tensor));
+    workspace = tensor.data;
+    return absl::OkStatus();
+  }());
   *call = context_;
   call->workspace = absl::MakeSpan(static_cast<uint8_t*>(workspace), workspace_bytes);
   return absl::OkStatus();
@@ -232,19 +230,19 @@ absl::Status Guards::Violation(const Finding& finding, int64_t found) const {
   const Guarded& guarded = guarded_[finding.guarded];
   const int64_t width = finding.search.region.width;
   const auto at = [&](int64_t first_column) {
-    return absl::StrCat("(", finding.item, ", ", found / width, ", ",
-                        first_column + found % width, ")");
+    return absl::StrCat("(", finding.item, ", ", found / width, ", ", first_column + found % width,
+                        ")");
   };
   std::string what;
   switch (finding.what) {
     case Finding::kBefore:
-      what = absl::StrCat("wrote ", guarded.canary_bytes - found, " bytes before the beginning of ",
-                          guarded.name);
+      what = absl::StrCat("wrote outside ", guarded.name, ", ", guarded.canary_bytes - found,
+                          " bytes before its beginning");
       break;
     case Finding::kAfter: {
       const int64_t row_elements = std::max<int64_t>(guarded.copy.width, 1);
       const int64_t beyond = found / ElementBytes(guarded.copy);
-      what = absl::StrCat("wrote ", found + 1, " bytes beyond the end of ", guarded.name);
+      what = absl::StrCat("wrote outside ", guarded.name, ", ", found, " bytes behind its end");
       if (guarded.copy.dtype != DType::kU8) {
         absl::StrAppend(&what, ", at (", guarded.copy.batch - 1, ", ",
                         guarded.copy.rows + beyond / row_elements, ", ", beyond % row_elements,

@@ -78,8 +78,8 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Load(const std::string& 
     if (absl::StartsWith(why, path)) why.remove_prefix(std::min(why.size(), path.size() + 2));
     return absl::InvalidArgumentError(absl::StrCat("cannot be loaded: ", why));
   }
-  const auto get = reinterpret_cast<const plumbline_plugin* (*)()>(
-      dlsym(object, PLUMBLINE_PLUGIN_ENTRY));
+  const auto get =
+      reinterpret_cast<const plumbline_plugin* (*)()>(dlsym(object, PLUMBLINE_PLUGIN_ENTRY));
   if (get == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("is no plug-in: it does not export ", PLUMBLINE_PLUGIN_ENTRY, "()"));

@@ -75,8 +75,7 @@ class KernelOperation final : public Operation {
   }
 
   absl::Status Run(const ExecutionContext& context, NodeView view, size_t saved_bytes) const {
-    PLUMBLINE_RETURN_IF_ERROR(
-        CheckConstraints(*library_, kernel_, absl::MakeConstSpan(&view, 1)));
+    PLUMBLINE_RETURN_IF_ERROR(CheckConstraints(*library_, kernel_, absl::MakeConstSpan(&view, 1)));
     view.saved_bytes = saved_bytes;
     if (!context.guarded) {
       return Invoke(*library_, kernel_, context, absl::MakeConstSpan(&view, 1));
@@ -86,8 +85,7 @@ class KernelOperation final : public Operation {
     Guards guards(*library_, memory_, context);
     ExecutionContext inner;
     PLUMBLINE_RETURN_IF_ERROR(guards.Enter(absl::MakeSpan(&view, 1), scratch, &inner));
-    PLUMBLINE_RETURN_IF_ERROR(
-        Invoke(*library_, kernel_, inner, absl::MakeConstSpan(&view, 1)));
+    PLUMBLINE_RETURN_IF_ERROR(Invoke(*library_, kernel_, inner, absl::MakeConstSpan(&view, 1)));
     PLUMBLINE_RETURN_IF_ERROR(guards.Check());
     return guards.CopyOut();
   }

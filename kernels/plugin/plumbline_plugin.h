@@ -15,28 +15,23 @@
  * output of adaln_projection read as (3 T, 6 H), of which a node gets H columns. Index and
  * position inputs, tables and parameters have batch 1 and are shared by all batch items. "Rounded"
  * means to the nearest even bfloat16; everything else is float32 arithmetic.
- *   adaln_projection       in: temb(T, E) F32                    par: weight(18 H, E), bias(1, 18 H)
- *                          SiLU(temb) rounded, times weight^T, plus bias, rounded
- *   norm1 norm2            in: x(R, H), scale(3T, H), shift(3T, H), index(R, 1) I64
- *                          par: weight(1, H).  n = rounded x / sqrt(mean(x^2) + epsilon) * weight;
- *                          f = rounded (1 + scale[index]); rounded(rounded(n * f) + shift[index])
- *   q_proj k_proj v_proj o_proj ffn_gate_up ffn_down
- *                          in: x(R, K)   par: weight(N, K)   out: (R, N) = rounded x weight^T
- *   q_norm k_norm          in: x(R, heads D)   par: weight(1, D).  RMSNorm of each head, rounded
- *   rope_q rope_k          in: x(R, heads D), position_ids(R, 3) F64.  angle_j of each of 3 axes =
- *                          float(position) * theta^(-2 j / 2 F), j < F = rotary_frequencies; the
- *                          3 F angles twice; cos and sin rounded; over the first 6 F channels of a
- *                          head x cos + concat(-x2, x1) sin, each product and the sum rounded
- *   attention              in: q, k, v (R, heads D).  softmax(q k^T / sqrt(D)) v, each head and
- *                          batch item by itself, no mask, rounded
- *   residual_attn residual_mlp
- *                          in: x(R, H), branch(R, H), gate(3T, H), index(R, 1) I64
- *                          rounded(x + rounded(gate[index] * branch))
- *   swiglu                 in: gate_up(R, 2 F): a, then b   out: (R, F) = rounded(a * rounded(SiLU(b)))
- *   norm_out, token_refiner, context_embedder, proj_in, audio_proj_in, proj_out, audio_proj_out:
- *                          as norm1, q_norm (all of the width), and q_proj with bias(1, N)
- * The blocks of the text refiner have nodes of the same names. Where those compute something else
- * they are named apart: refiner/norm1, refiner/norm2: in: x(R, H), par: weight(1, H), RMSNorm;
+ *   adaln_projection       in: temb(T, E) F32                    par: weight(18 H, E), bias(1, 18
+ * H) SiLU(temb) rounded, times weight^T, plus bias, rounded norm1 norm2            in: x(R, H),
+ * scale(3T, H), shift(3T, H), index(R, 1) I64 par: weight(1, H).  n = rounded x / sqrt(mean(x^2) +
+ * epsilon) * weight; f = rounded (1 + scale[index]); rounded(rounded(n * f) + shift[index]) q_proj
+ * k_proj v_proj o_proj ffn_gate_up ffn_down in: x(R, K)   par: weight(N, K)   out: (R, N) = rounded
+ * x weight^T q_norm k_norm          in: x(R, heads D)   par: weight(1, D).  RMSNorm of each head,
+ * rounded rope_q rope_k          in: x(R, heads D), position_ids(R, 3) F64.  angle_j of each of 3
+ * axes = float(position) * theta^(-2 j / 2 F), j < F = rotary_frequencies; the 3 F angles twice;
+ * cos and sin rounded; over the first 6 F channels of a head x cos + concat(-x2, x1) sin, each
+ * product and the sum rounded attention              in: q, k, v (R, heads D).  softmax(q k^T /
+ * sqrt(D)) v, each head and batch item by itself, no mask, rounded residual_attn residual_mlp in:
+ * x(R, H), branch(R, H), gate(3T, H), index(R, 1) I64 rounded(x + rounded(gate[index] * branch))
+ *   swiglu                 in: gate_up(R, 2 F): a, then b   out: (R, F) = rounded(a *
+ * rounded(SiLU(b))) norm_out, token_refiner, context_embedder, proj_in, audio_proj_in, proj_out,
+ * audio_proj_out: as norm1, q_norm (all of the width), and q_proj with bias(1, N) The blocks of the
+ * text refiner have nodes of the same names. Where those compute something else they are named
+ * apart: refiner/norm1, refiner/norm2: in: x(R, H), par: weight(1, H), RMSNorm;
  * refiner/residual_attn, refiner/residual_mlp: in: x(R, H), branch(R, H), rounded(x + branch).
  *
  * CALLS come from one thread at a time. On a CPU a call returns when it is done; on a GPU it only
@@ -159,12 +154,12 @@ typedef struct plumbline_status {
 /* What a kernel can do; 0 everywhere: anything. A job that needs something else is refused before
  * it runs. */
 typedef struct plumbline_constraints {
-  int64_t rows_multiple_of;  /* of every input and output but tables and parameters */
+  int64_t rows_multiple_of; /* of every input and output but tables and parameters */
   int64_t max_rows;
   int64_t width_multiple_of; /* of every input and output of the kernel's type */
   int64_t max_width;
-  int64_t head_width;        /* attention, rope: the only one */
-  int64_t alignment_bytes;   /* of every row's first element; a power of two, at most 64 */
+  int64_t head_width;      /* attention, rope: the only one */
+  int64_t alignment_bytes; /* of every row's first element; a power of two, at most 64 */
 } plumbline_constraints;
 
 typedef struct plumbline_kernel {
@@ -215,7 +210,8 @@ typedef struct plumbline_plugin {
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const plumbline_plugin* plumbline_plugin_get(void);
+const plumbline_plugin*
+plumbline_plugin_get(void);
 
 static inline plumbline_status plumbline_ok(void) {
   plumbline_status status = {0, 0, NULL};

@@ -29,8 +29,8 @@ bool RunsOn(const Kernel& kernel, const DeviceAbility& device) {
           kernel.description->compute_capability <= device.compute_capability);
 }
 
-OperationRegistration Describe(const Library& library, const Kernel& kernel,
-                               const PluginNode& node, DeviceKind device) {
+OperationRegistration Describe(const Library& library, const Kernel& kernel, const PluginNode& node,
+                               DeviceKind device) {
   OperationRegistration registration;
   registration.implementation = library.implementation();
   registration.op = node.op;
@@ -46,6 +46,17 @@ OperationRegistration Describe(const Library& library, const Kernel& kernel,
 
 }  // namespace
 
+DeviceAbility AbilityOf(Device& device) {
+  DeviceAbility ability;
+  ability.kind = device.kind();
+#ifdef PLUMBLINE_WITH_CUDA
+  if (ability.kind == DeviceKind::kCuda) {
+    ability.compute_capability = CudaComputeCapability(device.Context());
+  }
+#endif
+  return ability;
+}
+
 absl::Status CheckAbility(const Library& library, const DeviceAbility& device) {
   int least = -1;
   for (const Kernel& kernel : library.kernels()) {
@@ -57,13 +68,14 @@ absl::Status CheckAbility(const Library& library, const DeviceAbility& device) {
     }
   }
   if (least >= 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("needs compute capability ", least, " (times ten); this device has ",
-                     device.compute_capability));
+    return absl::FailedPreconditionError(absl::StrCat("needs compute capability ", least,
+                                                      " (times ten); this device has ",
+                                                      device.compute_capability));
   }
   return absl::FailedPreconditionError(
-      device.kind == DeviceKind::kCuda ? "has kernels for a CPU alone; this worker has a CUDA device"
-                                       : "has kernels for CUDA alone; this worker has a CPU");
+      device.kind == DeviceKind::kCuda
+          ? "has kernels for a CPU alone; this worker has a CUDA device"
+          : "has kernels for CUDA alone; this worker has a CPU");
 }
 
 absl::Status Register(std::shared_ptr<const Library> library, const DeviceAbility& device,
@@ -78,8 +90,7 @@ absl::Status Register(std::shared_ptr<const Library> library, const DeviceAbilit
   std::vector<const PluginNode*> by_themselves;
   for (const Kernel& kernel : library->kernels()) {
     if (!RunsOn(kernel, device) || kernel.IsFused()) continue;
-    OperationRegistration registration =
-        Describe(*library, kernel, *kernel.nodes[0], device.kind);
+    OperationRegistration registration = Describe(*library, kernel, *kernel.nodes[0], device.kind);
     registration.operation = MakeOperation(library, kernel, memory);
     PLUMBLINE_RETURN_IF_ERROR(registry->Register(std::move(registration)));
     by_themselves.push_back(kernel.nodes[0]);
@@ -89,11 +100,11 @@ absl::Status Register(std::shared_ptr<const Library> library, const DeviceAbilit
     FusedRegistration fused;
     fused.implementation = library->implementation();
     fused.device = device.kind;
-    fused.name = absl::StrCat(library->implementation(), "/",
-                              absl::StrJoin(kernel.nodes, "+",
-                                            [](std::string* out, const PluginNode* node) {
-                                              absl::StrAppend(out, node->role);
-                                            }));
+    fused.name =
+        absl::StrCat(library->implementation(), "/",
+                     absl::StrJoin(kernel.nodes, "+", [](std::string* out, const PluginNode* node) {
+                       absl::StrAppend(out, node->role);
+                     }));
     fused.operation = MakeFusedOperation(library, kernel, memory);
     for (const PluginNode* node : kernel.nodes) {
       fused.nodes.push_back({std::string(node->role), node->op});

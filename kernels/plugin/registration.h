@@ -15,6 +15,8 @@ struct DeviceAbility {
   int compute_capability = 0;  // CUDA: times ten
 };
 
+DeviceAbility AbilityOf(Device& device);
+
 // FAILED_PRECONDITION says why none of the plug-in's kernels runs there.
 absl::Status CheckAbility(const Library& library, const DeviceAbility& device);
 

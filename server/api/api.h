@@ -30,6 +30,8 @@ struct Api {
   ServerMetrics* metrics = nullptr;
   // Set before the server shuts down: streams that would wait end with UNAVAILABLE.
   const std::atomic<bool>* stopping = nullptr;
+  // Whether clients may upload plug-ins, which workers then load.
+  bool takes_plugin_uploads = false;
 };
 
 // Limits of the API.

@@ -174,6 +174,15 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
         });
   }
 
+  // Whether an artifact is a plug-in; null where there are none.
+  std::function<bool(const std::string&)> PluginCheck() const {
+    if (!api_.takes_plugin_uploads) return nullptr;
+    return [this](const std::string& name) {
+      const absl::StatusOr<v1::Artifact> artifact = api_.store->ReadArtifact(name);
+      return artifact.ok() && artifact->role() == v1::ARTIFACT_ROLE_PLUGIN;
+    };
+  }
+
   absl::StatusOr<NewJob> CheckNewJob(const v1::CreateJobRequest& request) const {
     NewJob job;
     job.spec = request.spec();
@@ -183,7 +192,7 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     }
     PLUMBLINE_RETURN_IF_ERROR(ValidateSpec(
         [this](const std::string& name) { return api_.store->ReadArtifact(name).ok(); },
-        &job.spec));
+        PluginCheck(), &job.spec));
     PLUMBLINE_RETURN_IF_ERROR(ResolveReferences(api_, &job));
     job.request_id = request.request_id();
     job.request_sha256 = Sha256Hex(DeterministicBytes(job.spec));

@@ -13,6 +13,11 @@ namespace plumbline::server {
 namespace {
 
 constexpr absl::Duration kLifetime = absl::Hours(1);
+constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
+
+v1::ArtifactRole RoleOf(bool plugin) {
+  return plugin ? v1::ARTIFACT_ROLE_PLUGIN : v1::ARTIFACT_ROLE_INPUT;
+}
 
 }  // namespace
 
@@ -68,15 +73,19 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
     return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),
                       absl::StrCat("0 to ", kMaxFileBytes));
   }
-  if (request.plugin()) {
+  if (request.plugin() && !api_.takes_plugin_uploads) {
     return FieldError("plugin", "this server takes no uploaded plug-ins", "false");
+  }
+  if (request.plugin() && request.size_bytes() > kMaxPluginBytes) {
+    return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),
+                      absl::StrCat("0 to ", kMaxPluginBytes, " for a plug-in"));
   }
   v1::Upload upload;
   if (!request.sha256().empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request.sha256(), "sha256"));
     const absl::StatusOr<v1::Artifact> known =
         api_.store->FindUploadedArtifact(request.sha256(), request.file_name());
-    if (known.ok()) {
+    if (known.ok() && known->role() == RoleOf(request.plugin())) {
       upload.set_artifact(known->name());
       upload.set_size_bytes(known->size_bytes());
       return upload;
@@ -89,6 +98,7 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
   record.set_name(upload.name());
   record.set_file_name(request.file_name());
   record.set_announced_size_bytes(request.size_bytes());
+  record.set_plugin(request.plugin());
   WriteSet set;
   set.PutUpload(record);
   set.AppendAudit(api_.dispatcher->Audit(caller, upload.name()));
@@ -128,7 +138,7 @@ absl::StatusOr<v1::Artifact> Uploads::Finish(const Caller& caller,
                              api_.store->ReadUpload(request.name()));
   v1::Artifact artifact;
   artifact.set_name(absl::StrCat("artifacts/", api_.ids->NewId()));
-  artifact.set_role(v1::ARTIFACT_ROLE_INPUT);
+  artifact.set_role(RoleOf(record.plugin()));
   artifact.set_file_name(record.file_name());
   artifact.set_media_type("application/octet-stream");
   artifact.set_size_bytes(request.size_bytes());

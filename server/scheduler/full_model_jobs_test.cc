@@ -16,7 +16,8 @@ namespace plumbline::server {
 namespace {
 
 absl::Status Validate(v1::JobSpec* spec) {
-  return ValidateSpec([](const std::string& name) { return name == "artifacts/known"; }, spec);
+  return ValidateSpec([](const std::string& name) { return name == "artifacts/known"; }, nullptr,
+                      spec);
 }
 
 void ExpectRefused(v1::JobSpec spec, const std::string& field, const std::string& text) {

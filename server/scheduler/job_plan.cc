@@ -59,10 +59,19 @@ int64_t LeastFullModelBytes(absl::string_view checkpoint, const v1::Layout& layo
 }
 
 // What the composition's plug-ins ask of a worker.
-void AddPlugins(absl::string_view composition, v1::Placement* placement) {
-  for (absl::string_view part : absl::StrSplit(composition, '+')) {
+void AddPlugins(const v1::JobSpec& spec, v1::Placement* placement) {
+  // What those that the job brings are called, only a worker can see.
+  if (!spec.plugins().empty()) {
+    placement->set_takes_uploaded_plugins(true);
+    return;
+  }
+  for (absl::string_view part : absl::StrSplit(spec.composition(), '+')) {
     part = part.substr(0, part.find(':'));
-    if (absl::ConsumePrefix(&part, "plugin/")) placement->add_plugins(std::string(part));
+    if (!absl::ConsumePrefix(&part, "plugin/")) continue;
+    const auto& known = placement->plugins();
+    if (std::find(known.begin(), known.end(), part) == known.end()) {
+      placement->add_plugins(std::string(part));
+    }
   }
 }
 
@@ -73,7 +82,7 @@ store::TaskRecord NewTask(const v1::Job& job, int32_t index, std::string title, 
   task.set_title(std::move(title));
   task.set_state(v1::JOB_STATE_QUEUED);
   *task.mutable_placement() = job.spec().placement();
-  AddPlugins(spec.composition(), task.mutable_placement());
+  AddPlugins(spec, task.mutable_placement());
   *task.mutable_create_time() = job.create_time();
   task.set_kind(job.kind());
   *record.mutable_spec() = std::move(spec);

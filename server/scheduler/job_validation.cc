@@ -24,6 +24,7 @@ namespace {
 constexpr int kMaxPriority = 100;
 constexpr size_t kMaxCompositionBytes = 64 << 10;
 constexpr int kMaxBlock = 9999;
+constexpr int kMaxPlugins = 8;
 
 // Whether a block replay has the entry only with its backward.
 bool IsOfBackward(absl::string_view entry) {
@@ -120,18 +121,46 @@ void CheckLayout(const v1::JobSpec& spec, SpecChecker* checker) {
   checker->Add("spec.layout.layout", "is not set", absl::StrJoin(names, ", "));
 }
 
+// Plug-ins that the job brings.
+void CheckPlugins(const v1::JobSpec& spec, const std::function<bool(const std::string&)>& is_plugin,
+                  SpecChecker* checker) {
+  if (spec.plugins().empty()) return;
+  if (is_plugin == nullptr) {
+    checker->Add("spec.plugins", "this server takes no uploaded plug-ins",
+                 "nothing; the operator starts the server with --allow-plugin-uploads to allow it");
+    return;
+  }
+  if (spec.plugins_size() > kMaxPlugins) {
+    checker->Add("spec.plugins", absl::StrCat("has ", spec.plugins_size()),
+                 absl::StrCat("at most ", kMaxPlugins));
+    return;
+  }
+  if (!absl::StrContains(spec.composition(), "plugin/")) {
+    checker->Add("spec.plugins", "the composition names no plug-in",
+                 "candidate+plugin/NAME:NODE, or no plug-in");
+  }
+  for (int i = 0; i < spec.plugins_size(); ++i) {
+    const std::string field = absl::StrCat("spec.plugins[", i, "]");
+    const v1::InputFile& file = spec.plugins(i);
+    // A worker's own plug-ins lie in its folders and need no file.
+    if (!file.has_artifact() || !is_plugin(file.artifact())) {
+      checker->Add(field, absl::StrCat(Quoted(file.artifact()), " is no uploaded plug-in"),
+                   "an artifact that was uploaded with `plugin`");
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_artifact,
+                          const std::function<bool(const std::string&)>& is_plugin,
                           v1::JobSpec* spec) {
   SpecChecker checker(has_artifact);
   checker.Labels(*spec);
   checker.Range("spec.priority", spec->priority(), -kMaxPriority, kMaxPriority);
   checker.Range("spec.placement.memory_bytes", spec->placement().memory_bytes(), 0,
                 int64_t{1} << 50);
-  if (!spec->plugins().empty()) {
-    checker.Add("spec.plugins", "this server takes no uploaded plug-ins", "nothing");
-  }
+  CheckPlugins(*spec, is_plugin, &checker);
   switch (spec->kind_case()) {
     case v1::JobSpec::kBlockReplay:
       CheckBlockReplay(spec, &checker);

@@ -15,9 +15,11 @@ namespace plumbline::server {
 
 // Checks everything, puts the defaults and the canonical form of names in, and returns
 // INVALID_ARGUMENT with a violation for each field that is wrong ("spec.block_replay.layouts[1]
-// .height"). `has_artifact` tells whether "artifacts/{artifact}" exists. The kind must be one that
-// CheckKind accepts.
+// .height"). `has_artifact` tells whether "artifacts/{artifact}" exists, `is_plugin` whether it was
+// uploaded as a plug-in; null where the server takes none. The kind must be one that CheckKind
+// accepts.
 absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_artifact,
+                          const std::function<bool(const std::string&)>& is_plugin,
                           v1::JobSpec* spec);
 
 // In place of a block's index: the nodes of the whole transformer.

@@ -1,9 +1,11 @@
 #include "server/scheduler/placement.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace plumbline::server {
 namespace {
@@ -17,6 +19,46 @@ v1::WaitingReason Reason(v1::WaitingReason::Code code, std::string message) {
   reason.set_code(code);
   reason.set_message(std::move(message));
   return reason;
+}
+
+bool HasPlugin(const v1::Worker& worker, const std::string& name) {
+  const auto& plugins = worker.capabilities().plugins();
+  return std::any_of(plugins.begin(), plugins.end(), [&name](const v1::Plugin& plugin) {
+    return plugin.name() == name && plugin.refused().empty();
+  });
+}
+
+// Of workers that would fit if it were not for the plug-ins: what they lack.
+std::string WhichPluginIsMissing(const v1::Placement& needs,
+                                 const std::vector<const v1::Worker*>& workers) {
+  if (needs.takes_uploaded_plugins()) {
+    return "brings a plug-in, and no worker loads uploaded ones (--allow-plugin-uploads)";
+  }
+  std::string missing;
+  for (const std::string& name : needs.plugins()) {
+    if (std::none_of(workers.begin(), workers.end(),
+                     [&name](const v1::Worker* worker) { return HasPlugin(*worker, name); })) {
+      missing = name;
+      break;
+    }
+  }
+  if (missing.empty()) return "no worker has all of its plug-ins";
+  std::set<std::string> names;
+  std::string refused;
+  for (const v1::Worker* worker : workers) {
+    for (const v1::Plugin& plugin : worker->capabilities().plugins()) {
+      if (plugin.refused().empty()) {
+        names.insert(plugin.name());
+      } else if (plugin.name() == missing && refused.empty()) {
+        refused = absl::StrCat("; ", worker->name(), " refuses it: it ", plugin.refused());
+      }
+    }
+  }
+  return absl::StrCat(
+      "no worker has the plug-in ", missing,
+      refused.empty()
+          ? absl::StrCat("; they have: ", names.empty() ? "none" : absl::StrJoin(names, ", "))
+          : refused);
 }
 
 }  // namespace
@@ -52,11 +94,10 @@ std::string WhatIsMissing(const v1::Placement& needs, const v1::Worker& worker) 
     }
   }
   for (const std::string& plugin : needs.plugins()) {
-    const bool usable =
-        std::any_of(has.plugins().begin(), has.plugins().end(), [&plugin](const v1::Plugin& each) {
-          return each.name() == plugin && each.refused().empty();
-        });
-    if (!usable) return absl::StrCat("lacks the plug-in ", plugin);
+    if (!HasPlugin(worker, plugin)) return absl::StrCat("lacks the plug-in ", plugin);
+  }
+  if (needs.takes_uploaded_plugins() && !has.takes_uploaded_plugins()) {
+    return "loads no uploaded plug-ins";
   }
   // Last, so that memory is only named where nothing else is in the way.
   if (needs.memory_bytes() > device.memory_bytes()) {
@@ -73,6 +114,10 @@ v1::WaitingReason WhyWaiting(const v1::Placement& needs,
   }
   v1::Placement without_memory = needs;
   without_memory.clear_memory_bytes();
+  v1::Placement without_plugins = without_memory;
+  without_plugins.clear_plugins();
+  without_plugins.clear_takes_uploaded_plugins();
+  std::vector<const v1::Worker*> without_the_plugins;
   int64_t largest_bytes = -1;
   std::string missing;
   for (const v1::Worker* worker : workers) {
@@ -82,6 +127,7 @@ v1::WaitingReason WhyWaiting(const v1::Placement& needs,
     if (Fits(without_memory, *worker)) {
       largest_bytes = std::max(largest_bytes, worker->capabilities().device().memory_bytes());
     }
+    if (Fits(without_plugins, *worker)) without_the_plugins.push_back(worker);
     if (missing.empty()) missing = absl::StrCat(worker->name(), " ", WhatIsMissing(needs, *worker));
   }
   if (largest_bytes >= 0) {
@@ -89,6 +135,9 @@ v1::WaitingReason WhyWaiting(const v1::Placement& needs,
         v1::WaitingReason::CODE_MEMORY,
         absl::StrCat("needs ", FormatBytes(needs.memory_bytes()),
                      " of device memory; the largest worker has ", FormatBytes(largest_bytes)));
+  }
+  if (!without_the_plugins.empty()) {
+    return Reason(v1::WaitingReason::CODE_PLUGIN, WhichPluginIsMissing(needs, without_the_plugins));
   }
   return Reason(v1::WaitingReason::CODE_NO_FIT,
                 absl::StrCat("none of ", workers.size(), " workers fits; e.g. ", missing));

@@ -133,7 +133,7 @@ void Scheduler::MakeReady(TaskKey key, TaskState* task) {
   PlacementClass& placement = classes_[task->placement];
   if (placement.ready.empty()) {
     placement.needs = task->record.task().placement();
-    placement.reason = WhyWaiting(placement.needs, WorkersThatTake());
+    SetReason(&placement, WhyWaiting(placement.needs, WorkersThatTake()));
   }
   const std::string& group = jobs_.at(key.job).group;
   placement.ready[group].insert({-task->record.spec().priority(), key});
@@ -199,7 +199,11 @@ void Scheduler::TryAgain(TaskKey key, TaskState* task, const LeaseState& ended) 
 void Scheduler::TryAgainAfterFailure(TaskKey key, TaskState* task, const LeaseState& ended) {
   const int failures = task->record.infrastructure_failures() + 1;
   task->record.set_infrastructure_failures(failures);
-  if (failures >= options_.max_infrastructure_failures && !IsCancelled(key)) {
+  const v1::Placement& needs = task->record.task().placement();
+  const bool has_plugins = !needs.plugins().empty() || needs.takes_uploaded_plugins();
+  const int most =
+      has_plugins ? options_.max_plugin_failures : options_.max_infrastructure_failures;
+  if (failures >= most && !IsCancelled(key)) {
     FailPoisoned(key, task);
     return;
   }
@@ -220,10 +224,16 @@ void Scheduler::FailPoisoned(TaskKey key, TaskState* task) {
     attempts.push_back(absl::StrCat("attempt ", attempt.number(), " on ", attempt.worker(), ": ",
                                     attempt.message()));
   }
+  const v1::Placement& needs = task->record.task().placement();
   const absl::Status error =
-      WithReason(absl::UnavailableError(absl::StrCat(
-                     "given up after ", task->record.infrastructure_failures(),
-                     " attempts that did not get through; ", absl::StrJoin(attempts, "; "))),
+      WithReason(absl::UnavailableError(
+                     absl::StrCat("given up after ", task->record.infrastructure_failures(),
+                                  " attempts that did not get through",
+                                  needs.plugins().empty() && !needs.takes_uploaded_plugins()
+                                      ? ""
+                                      : absl::StrCat(", under ", task->record.spec().composition(),
+                                                     ", whose plug-in may be why"),
+                                  "; ", absl::StrJoin(attempts, "; "))),
                  "ATTEMPTS_EXHAUSTED");
   *task->record.mutable_task()->mutable_error() = ToRpcStatus(error);
   FinishTask(key, task, v1::JOB_STATE_FAILED, error.message());
@@ -385,10 +395,12 @@ void Scheduler::Tick() {
     backoffs_.erase(backoffs_.begin());
     MakeReady(key, FindTask(key));
   }
+  FailWithoutPlugins();
 }
 
 absl::Time Scheduler::NextWake() const {
   absl::Time wake = absl::InfiniteFuture();
+  for (const auto& [bytes, placement] : classes_) wake = std::min(wake, placement.gives_up);
   if (!lease_deadlines_.empty()) wake = std::min(wake, lease_deadlines_.begin()->first);
   if (!worker_deadlines_.empty()) wake = std::min(wake, worker_deadlines_.begin()->first);
   if (!backoffs_.empty()) wake = std::min(wake, backoffs_.begin()->first);

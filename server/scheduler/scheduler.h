@@ -35,6 +35,10 @@ struct SchedulerOptions {
   absl::Duration heartbeat_interval = absl::Seconds(3);
   // A task whose worker was lost or failed this often without getting on is a poison task.
   int max_infrastructure_failures = 5;
+  // The same of a task with plug-ins, which may be what its workers are lost for.
+  int max_plugin_failures = 3;
+  // A task whose plug-in no worker has fails after so long.
+  absl::Duration plugin_patience = absl::Minutes(10);
   // The first retry comes at once, the second after this, each further one after twice as long.
   absl::Duration first_backoff = absl::Seconds(1);
   absl::Duration longest_backoff = absl::Minutes(1);
@@ -196,6 +200,8 @@ class Scheduler {
     v1::Placement needs;
     std::map<std::string, std::set<QueuePosition>> ready;  // By group; none is empty.
     v1::WaitingReason reason;
+    // When it fails for want of a plug-in.
+    absl::Time gives_up = absl::InfiniteFuture();
   };
   struct WorkerState {
     store::WorkerRecord record;
@@ -256,6 +262,9 @@ class Scheduler {
   void LoseTasksOf(WorkerState* worker, v1::AttemptEnd end, absl::string_view message);
   std::vector<const v1::Worker*> WorkersThatTake() const;
   void RefreshWaitingReasons();
+  // Notes since when there is no worker with the plug-ins.
+  void SetReason(PlacementClass* placement, v1::WaitingReason reason);
+  void FailWithoutPlugins();
   v1::WaitingReason WaitingReasonOf(const TaskState& task) const;
   // What the worker is given next, if anything fits.
   std::optional<TaskKey> FindBest(const WorkerState& worker) const;

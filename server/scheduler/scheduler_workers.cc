@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
 #include "common/status.h"
 #include "server/proto_util.h"
 #include "server/scheduler/placement.h"
@@ -386,13 +387,44 @@ void Scheduler::RefreshWaitingReasons() {
     v1::WaitingReason reason = WhyWaiting(placement.needs, workers);
     const bool news =
         reason.code() != placement.reason.code() && reason.code() != v1::WaitingReason::CODE_BUSY;
-    placement.reason = std::move(reason);
+    SetReason(&placement, std::move(reason));
     if (!news) continue;
     for (const auto& [group, ready] : placement.ready) {
       for (const QueuePosition& position : ready) {
         AppendTaskState(position.key, *FindTask(position.key), "");
       }
     }
+  }
+}
+
+void Scheduler::SetReason(PlacementClass* placement, v1::WaitingReason reason) {
+  if (reason.code() != v1::WaitingReason::CODE_PLUGIN) {
+    placement->gives_up = absl::InfiniteFuture();
+  } else if (placement->gives_up == absl::InfiniteFuture()) {
+    placement->gives_up = clock_->Now() + options_.plugin_patience;
+  }
+  placement->reason = std::move(reason);
+}
+
+void Scheduler::FailWithoutPlugins() {
+  std::vector<std::pair<TaskKey, std::string>> given_up;
+  for (const auto& [bytes, placement] : classes_) {
+    if (placement.gives_up > clock_->Now()) continue;
+    for (const auto& [group, ready] : placement.ready) {
+      for (const QueuePosition& position : ready) {
+        given_up.emplace_back(position.key, placement.reason.message());
+      }
+    }
+  }
+  for (const auto& [key, message] : given_up) {
+    TaskState* const task = FindTask(key);
+    // A task that failed with it may have ended this one.
+    if (task == nullptr || IsFinal(task->record.task().state())) continue;
+    const absl::Status error = FieldError("composition", message, "plug-ins that a worker has");
+    RemoveFromQueue(key, task);
+    *task->record.mutable_task()->mutable_error() = ToRpcStatus(error);
+    FinishTask(key, task, v1::JOB_STATE_FAILED, error.message());
+    FinishJobIfDone(key.job);
   }
 }
 

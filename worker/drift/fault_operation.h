@@ -20,6 +20,8 @@ class FaultyOperation : public Operation {
   explicit FaultyOperation(std::shared_ptr<const Operation> base) : base_(std::move(base)) {}
 
   Precision precision() const override { return base_->precision(); }
+  bool has_backward() const override { return base_->has_backward(); }
+  bool only_fused() const override { return base_->only_fused(); }
   absl::Status Check(const ForwardCall& call) const override {
     if (base_->precision() != Precision::kMixed) {
       return absl::InvalidArgumentError("faults are put into mixed precision, not into float32");

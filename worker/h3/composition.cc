@@ -69,6 +69,19 @@ std::string AcceptedNodes(const Graph& graph) {
                       graph.nodes().front().name);
 }
 
+bool IsPlugin(absl::string_view implementation) {
+  return absl::StartsWith(implementation, "plugin/");
+}
+
+// Whether the implementation computes a node of the same role that is another operation.
+bool HasRoleOfOtherOperation(absl::string_view implementation, const Node& node, const Graph& graph,
+                             const Registry& registry, DeviceKind device) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& other) {
+    return other.role == node.role && other.op != node.op &&
+           registry.Find(implementation, other.op, other.role, device).ok();
+  });
+}
+
 absl::Status CheckImplementation(absl::string_view name, const Registry& registry,
                                  DeviceKind device) {
   const std::vector<std::string> known = registry.Implementations(device);
@@ -126,6 +139,10 @@ absl::StatusOr<ResolvedComposition> ResolveComposition(const Composition& compos
                                                        const Graph& graph, const Registry& registry,
                                                        DeviceKind device) {
   PLUMBLINE_RETURN_IF_ERROR(CheckImplementation(composition.base, registry, device));
+  if (IsPlugin(composition.base)) {
+    return FieldError(kField, absl::StrCat(composition.base, " covers single nodes, not a model"),
+                      absl::StrCat("candidate+", composition.base, ":NODE"));
+  }
   ResolvedComposition resolved;
   resolved.composition = composition;
 
@@ -149,8 +166,15 @@ absl::StatusOr<ResolvedComposition> ResolveComposition(const Composition& compos
       for (size_t i = 0; i < graph.nodes().size(); ++i) {
         const Node& node = graph.nodes()[i];
         if (!Names(pattern, node, base[i])) continue;
-        PLUMBLINE_ASSIGN_OR_RETURN(
-            resolved.nodes[i], registry.Find(override.implementation, node.op, node.role, device));
+        const absl::StatusOr<const OperationRegistration*> found =
+            registry.Find(override.implementation, node.op, node.role, device);
+        // Some roles of a block are another operation in a refiner, which a plug-in need not have.
+        if (!found.ok() && pattern != node.name && IsPlugin(override.implementation) &&
+            HasRoleOfOtherOperation(override.implementation, node, graph, registry, device)) {
+          continue;
+        }
+        if (!found.ok()) return FieldError(kField, found.status().message());
+        resolved.nodes[i] = *found;
         missing[i] = absl::OkStatus();
         found_any = true;
       }

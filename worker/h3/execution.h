@@ -60,6 +60,9 @@ struct NodeTrace {
   std::string actual;     // the same, or the fused operation's name
   std::string owner;
   BindingStatus status = BindingStatus::kBound;
+  // As the implementation's registration says.
+  bool promises_repeatable = false;
+  bool promises_row_invariant = false;
   bool executed_forward = false;
   bool executed_backward = false;
 };

@@ -15,7 +15,8 @@ namespace plumbline::h3 {
 struct NumericalFacts {
   // The composition as resolved: which implementation every node runs, in canonical form.
   std::string composition;
-  // SHA-256 of the shared object of each plug-in in the composition, by the plug-in's name.
+  // Of each plug-in in the composition, by its name: SHA-256 of the shared object, and the identity
+  // that it declares.
   std::map<std::string, std::string> plugins;
   // Versions of the run-time libraries that the composition uses, by name, e.g. "openblas" ->
   // "0.3.21 Haswell, 2 threads".

@@ -56,6 +56,8 @@ class PlanBuilder {
       trace.actual = registration.implementation;
       trace.owner = registration.owner;
       trace.status = registration.status;
+      trace.promises_repeatable = registration.promises_repeatable;
+      trace.promises_row_invariant = registration.promises_row_invariant;
     }
     for (const OperationFault& fault : plan_.options.faults) {
       PLUMBLINE_ASSIGN_OR_RETURN(const NodeId id, graph_.FindNode(fault.node));
@@ -109,19 +111,24 @@ class PlanBuilder {
     return true;
   }
 
+  // Isolated, every node runs by itself, unless it has no operation of its own.
+  bool MayBeFused(NodeId begin, size_t count) const {
+    if (plan_.options.isolated_from == nullptr) return true;
+    return std::any_of(plan_.nodes.begin() + begin, plan_.nodes.begin() + begin + count,
+                       [](const NodePlan& node) { return node.operation->only_fused(); });
+  }
+
   void ChooseSteps() {
     for (NodeId begin = 0; begin < static_cast<NodeId>(graph_.nodes().size());) {
       StepPlan step;
       step.begin = begin;
-      if (plan_.options.isolated_from == nullptr || plan_.nodes[begin].operation->only_fused()) {
-        const std::string& implementation = plan_.composition->nodes[begin]->implementation;
-        for (const FusedRegistration* fused : registry_.Fused(implementation, device_)) {
-          if (!Fits(*fused, begin)) continue;
-          step.fused = fused;
-          step.count = static_cast<int>(fused->nodes.size());
-          for (int i = 0; i < step.count; ++i) plan_.trace[begin + i].actual = fused->name;
-          break;
-        }
+      const std::string& implementation = plan_.composition->nodes[begin]->implementation;
+      for (const FusedRegistration* fused : registry_.Fused(implementation, device_)) {
+        if (!Fits(*fused, begin) || !MayBeFused(begin, fused->nodes.size())) continue;
+        step.fused = fused;
+        step.count = static_cast<int>(fused->nodes.size());
+        for (int i = 0; i < step.count; ++i) plan_.trace[begin + i].actual = fused->name;
+        break;
       }
       plan_.steps.push_back(step);
       begin += step.count;

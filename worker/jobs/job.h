@@ -24,6 +24,8 @@ struct JobEnvironment {
   // libraries by name.
   const KernelIdentity* kernel_identity = nullptr;
   std::map<std::string, std::string> libraries;
+  // What each plug-in that a composition may name puts into an identity, by its name.
+  std::map<std::string, std::string> plugins;
   // Threads for work on files in the host's memory.
   int threads = 1;
   CheckpointCache* checkpoints = nullptr;

@@ -168,6 +168,25 @@ void ReplayRun::JudgeAll() {
   }
 }
 
+// Gates hold every implementation to the same; what one promised and did not keep is said besides,
+// of the first place where it shows.
+void ReplayRun::AddBrokenPromises(std::vector<std::string>* qualifications) const {
+  if (traces_.empty()) return;
+  const auto broken = [&](auto check, bool h3::NodeTrace::*promise, absl::string_view what) {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if ((reports_[i].*check)().result() != v1::EQUALITY_DIFFERENT) continue;
+      const h3::NodeTrace& trace = traces_[entries_[i].node];
+      if (trace.*promise) {
+        qualifications->push_back(absl::StrCat(trace.requested, " promises to be ", what,
+                                               " and is not, at ", entries_[i].name));
+      }
+      return;  // What comes after it may only follow from it.
+    }
+  };
+  broken(&v1::EntryReport::repeat, &h3::NodeTrace::promises_repeatable, "repeatable");
+  broken(&v1::EntryReport::batch, &h3::NodeTrace::promises_row_invariant, "row-invariant");
+}
+
 BlockReplayResult ReplayRun::Finish() {
   SetImplementations();
   JudgeAll();
@@ -186,6 +205,7 @@ BlockReplayResult ReplayRun::Finish() {
   if (setup_.fault.has_value()) {
     qualifications.push_back(absl::StrCat("fault ", setup_.fault->info->name, " injected"));
   }
+  AddBrokenPromises(&qualifications);
   result.verdict =
       setup_.is_reference()
           ? drift::NotJudged(setup_.inputs.label, setup_.candidate_name)

@@ -55,6 +55,7 @@ class ReplayRun {
   void NoteTraces(const std::vector<h3::NodeTrace>& traces, bool backward);
   bool RanAsRequested(const h3::NodeTrace& trace) const;
   void SetImplementations();
+  void AddBrokenPromises(std::vector<std::string>* qualifications) const;
   void JudgeAll();
   BlockReplayResult Finish();
 

@@ -110,10 +110,14 @@ class Sweep {
     PLUMBLINE_ASSIGN_OR_RETURN(golden_side_, Resolve(kGolden));
     PLUMBLINE_ASSIGN_OR_RETURN(provider_side_, Resolve(kProvider));
     std::vector<std::string> names = {candidate_.ToString()};
+    PLUMBLINE_ASSIGN_OR_RETURN(const SweptSide candidate, Resolve(candidate_.ToString()));
     if (spec.sweep().swap_each_node()) {
-      for (const std::string& node : h3::BlockRoles()) {
-        names.push_back(absl::StrCat(candidate_.ToString(), "+", kProvider, ":", node));
-        names.push_back(absl::StrCat(kProvider, "+", candidate_.base, ":", node));
+      for (const h3::Node& node : graph_.nodes()) {
+        // Every other node, then this node alone, is what the composition gives it.
+        const OperationRegistration* const own =
+            candidate.composition.nodes[&node - graph_.nodes().data()];
+        names.push_back(absl::StrCat(candidate_.ToString(), "+", kProvider, ":", node.role));
+        names.push_back(absl::StrCat(kProvider, "+", own->implementation, ":", node.role));
       }
     }
     for (const std::string& name : names) {

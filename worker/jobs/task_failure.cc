@@ -2,12 +2,14 @@
 
 #include "common/grpc_status.h"
 #include "common/status.h"
+#include "kernels/plugin/fault.h"
 #include "proto/google/rpc/status.pb.h"
 
 namespace plumbline::jobs {
 namespace {
 
 v1::FailureClass ClassOf(const absl::Status& status) {
+  if (plugin::IsFault(status)) return v1::FAILURE_CLASS_PLUGIN;
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:

@@ -65,7 +65,7 @@ void OnExit() {
 std::string TextOf(int what, absl::Duration call_limit) {
   if (what == kExited) return "ended the process";
   if (what == 0) return absl::StrCat("did not return within ", absl::FormatDuration(call_limit));
-  return absl::StrCat("crashed with signal ", what, ", ", strsignal(what));
+  return absl::StrCat("crashed with signal ", what, " (", strsignal(what), ")");
 }
 
 }  // namespace

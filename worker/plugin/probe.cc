@@ -78,8 +78,8 @@ absl::StatusOr<pid_t> Spawn(const std::string& program, const std::string& path,
   posix_spawnattr_setsigdefault(&attributes, &all);
   // A group of its own, so that what it may start ends with it.
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   const char* const arguments[] = {program.c_str(), kProbeWord, path.c_str(), nullptr};
   pid_t process = -1;
   const int error = posix_spawn(&process, program.c_str(), &actions, &attributes,
@@ -144,19 +144,18 @@ absl::Status ProbePlugin(const std::string& path, const ProbeOptions& options) {
   const Outcome outcome = Await(process, answer.reader(), options);
   absl::string_view said = outcome.answer;
   if (!outcome.ended) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "hangs: it was not loaded within ", absl::FormatDuration(options.limit)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hangs: it was not loaded within ", absl::FormatDuration(options.limit)));
   }
   if (WIFSIGNALED(outcome.wait_status)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "crashes while it is loaded: signal ", WTERMSIG(outcome.wait_status), ", ",
-        strsignal(WTERMSIG(outcome.wait_status))));
+    return absl::InvalidArgumentError(absl::StrCat("crashes while it is loaded: signal ",
+                                                   WTERMSIG(outcome.wait_status), ", ",
+                                                   strsignal(WTERMSIG(outcome.wait_status))));
   }
   if (absl::ConsumePrefix(&said, kBad)) return absl::InvalidArgumentError(said);
   if (said == kGood && WEXITSTATUS(outcome.wait_status) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("ends the process while it is loaded, with status ",
-                   WEXITSTATUS(outcome.wait_status)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "ends the process while it is loaded, with status ", WEXITSTATUS(outcome.wait_status)));
 }
 
 std::optional<int> RunProbe(int argc, const char* const* argv) {

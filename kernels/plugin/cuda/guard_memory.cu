@@ -1,13 +1,12 @@
 // The guards' memory operations on a GPU. A search is one kernel that leaves the smallest index of
 // what it looks for; all searches of a call are waited for once.
-#include "kernels/plugin/guard_memory.h"
-
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 
 #include "common/status.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/plugin/guard_memory.h"
 
 namespace plumbline::plugin {
 namespace {
@@ -53,11 +52,10 @@ __global__ void SearchRegion(Search search, unsigned long long* first) {
     const uint8_t* const to =
         other == nullptr ? nullptr
                          : other + (row * search.other.stride + column) * region.element_bytes;
-    const bool found =
-        region.element_bytes == 2
-            ? IsFoundInPair(search.kind, *reinterpret_cast<const uint16_t*>(element), to,
-                            search.byte)
-            : IsFound(search.kind, element, to, region.element_bytes, search.byte);
+    const bool found = region.element_bytes == 2
+                           ? IsFoundInPair(search.kind, *reinterpret_cast<const uint16_t*>(element),
+                                           to, search.byte)
+                           : IsFound(search.kind, element, to, region.element_bytes, search.byte);
     if (found) atomicMin(first, static_cast<unsigned long long>(i));
   }
 }
@@ -76,12 +74,11 @@ class OnCuda final : public GuardMemory {
     const auto pitch = [](const Region& region) {
       return static_cast<size_t>(std::max(region.stride, region.width) * region.element_bytes);
     };
-    return CudaStatus(
-        cudaMemcpy2DAsync(to.data, pitch(to), from.data, pitch(from),
-                          static_cast<size_t>(from.width * from.element_bytes),
-                          static_cast<size_t>(from.rows), cudaMemcpyDeviceToDevice,
-                          Stream(context)),
-        "guard");
+    return CudaStatus(cudaMemcpy2DAsync(to.data, pitch(to), from.data, pitch(from),
+                                        static_cast<size_t>(from.width * from.element_bytes),
+                                        static_cast<size_t>(from.rows), cudaMemcpyDeviceToDevice,
+                                        Stream(context)),
+                      "guard");
   }
 
   absl::StatusOr<std::vector<int64_t>> Find(const ExecutionContext& context,
@@ -120,6 +117,15 @@ class OnCuda final : public GuardMemory {
 const GuardMemory& CudaGuardMemory() {
   static const OnCuda* const memory = new OnCuda;
   return *memory;
+}
+
+int CudaComputeCapability(const ExecutionContext&) {
+  // A device's context makes it the thread's current one.
+  int ordinal = 0, major = 0, minor = 0;
+  cudaGetDevice(&ordinal);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  return 10 * major + minor;
 }
 
 }  // namespace plumbline::plugin

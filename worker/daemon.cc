@@ -282,6 +282,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
                              StateDirectory::Open(options.state_directory, RandomIds()));
   PluginOptions plugin_options;
   plugin_options.copies_folder = state->plugins_folder();
+  // Copies of earlier processes; this one has loaded none yet.
+  std::error_code error;
+  std::filesystem::remove_all(plugin_options.copies_folder, error);
   plugin_options.device = plugin::AbilityOf(*device.device);
   plugin_options.probe.clock = options.clock;
   Plugins plugins(plugin_options);

@@ -12,7 +12,7 @@ namespace plumbline::plugin {
 // Of a fixed size, so that a signal handler may read it.
 struct CallNote {
   char implementation[80];  // "plugin/NAME"
-  char node[80];            // "block.3/swiglu"
+  char node[80];            // "block.3/swiglu"; empty while the plug-in is loaded
   char direction[12];       // "forward", "backward"
 };
 

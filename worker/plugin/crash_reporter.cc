@@ -140,11 +140,12 @@ void CrashReporter::ReportAndEnd(int what) {
   }).detach();
   const plugin::CallNote* const note = plugin::RunningCall();
   const std::string where =
-      note == nullptr ? "a plug-in" : absl::StrCat(note->node, ", ", note->direction);
-  const absl::Status fault =
-      plugin::Fault(note == nullptr ? "plugin" : note->implementation,
-                    absl::StrCat(TextOf(what, options_.call_limit), " in its call for ", where),
-                    plugin::kCrashedReason);
+      note == nullptr      ? "in a call"
+      : note->node[0] == 0 ? "while it was loaded"
+                           : absl::StrCat("in its call for ", note->node, ", ", note->direction);
+  const absl::Status fault = plugin::Fault(
+      note == nullptr ? "plugin" : note->implementation,
+      absl::StrCat(TextOf(what, options_.call_limit), " ", where), plugin::kCrashedReason);
   Log(LogLevel::kError, "a plug-in broke this process", {{"error", fault.ToString()}});
   options_.report(fault);
   if (options_.exit_status >= 0) StandStill();

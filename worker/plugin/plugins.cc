@@ -11,6 +11,7 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "kernels/builtin.h"
+#include "kernels/plugin/current_call.h"
 
 namespace plumbline::worker {
 namespace {
@@ -62,8 +63,13 @@ absl::Status Plugins::Add(const std::string& path) {
   std::string sha256;
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string copy, CopyByDigest(path, &sha256));
   PLUMBLINE_RETURN_IF_ERROR(ProbePlugin(copy, options_.probe));
-  PLUMBLINE_ASSIGN_OR_RETURN(std::shared_ptr<const plugin::Library> library,
-                             plugin::Library::Load(copy, sha256));
+  absl::StatusOr<std::shared_ptr<const plugin::Library>> loaded = absl::UnknownError("");
+  {
+    // What it is called, nobody knows yet.
+    const plugin::CurrentCall loading(absl::StrCat("plug-in ", sha256.substr(0, 12)), "", false);
+    loaded = plugin::Library::Load(copy, sha256);
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(std::shared_ptr<const plugin::Library> library, std::move(loaded));
   PLUMBLINE_RETURN_IF_ERROR(plugin::CheckAbility(*library, options_.device));
   for (const auto& other : libraries_) {
     if (other->name() != library->name()) continue;

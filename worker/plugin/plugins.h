@@ -18,7 +18,7 @@ namespace plumbline::worker {
 
 struct PluginOptions {
   // Where objects are copied before they are loaded, by digest: what is loaded is what was hashed,
-  // and a file may be built anew while it is in use.
+  // and a file may be built anew while it is in use. They stay while the process has them loaded.
   std::string copies_folder;
   plugin::DeviceAbility device;
   ProbeOptions probe;

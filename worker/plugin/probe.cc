@@ -160,9 +160,10 @@ absl::Status ProbePlugin(const std::string& path, const ProbeOptions& options) {
 
 std::optional<int> RunProbe(int argc, const char* const* argv) {
   if (argc != 3 || std::strcmp(argv[1], kProbeWord) != 0) return std::nullopt;
-  // A crash leaves no file behind.
+  // A crash leaves no file behind, and is nobody's to handle.
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
+  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(crash, SIG_DFL);
   const absl::StatusOr<std::shared_ptr<const plugin::Library>> library =
       plugin::Library::Load(argv[2], "");
   if (library.ok()) {

@@ -93,8 +93,11 @@ TEST_F(PluginPlacementTest, FailsAfterAWhileThatNobodyHasIt) {
   }
   EXPECT_TRUE(scheduler_.IsLive(1));
   scheduler_.TakeChanges();
-  clock_.Advance(options_.lease_duration);
-  scheduler_.Tick();
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(options_.lease_duration / 2);
+    EXPECT_TRUE(scheduler_.HearFrom("workers/one", "i1").ok());
+    scheduler_.Tick();
+  }
   const WriteSet changes = scheduler_.TakeChanges();
   EXPECT_FALSE(scheduler_.IsLive(1));
   EXPECT_TRUE(scheduler_.IsLive(2));

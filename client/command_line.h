@@ -52,8 +52,8 @@ struct SubmitFullModel {
   std::vector<std::string> providers;  // Of the ensemble.
   std::string composition;
   std::vector<std::string> plugins;  // Files.
-  std::string freeze_rule;  // File to write.
-  std::string rule;         // File, or worker:PATH.
+  std::string freeze_rule;           // File to write.
+  std::string rule;                  // File, or worker:PATH.
   bool allow_other_device = false;
   bool ablation = false;
   std::string inject;
@@ -70,8 +70,8 @@ struct SubmitSweep {
   std::vector<std::string> layout;
   std::string composition;
   std::vector<std::string> plugins;  // Files.
-  std::string seeds;  // "0..9", "1,4,7..9"
-  std::string swap;   // "each-node" or empty.
+  std::string seeds;                 // "0..9", "1,4,7..9"
+  std::string swap;                  // "each-node" or empty.
   JobFlags job;
 };
 
@@ -82,8 +82,8 @@ struct SubmitGeneration {
   std::string seeds;         // Of the contract's: "42,43". Empty: all.
   std::string composition;
   std::vector<std::string> plugins;  // Files.
-  std::string noise;  // As `conditioning`.
-  std::string gate;   // Name of a full-model job.
+  std::string noise;                 // As `conditioning`.
+  std::string gate;                  // Name of a full-model job.
   bool preflight = false;
   std::string against;  // Name of a generation job.
   bool verify_last_step = false;

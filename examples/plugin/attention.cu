@@ -96,14 +96,32 @@ plumbline_status Forward(const plumbline_call* call) {
 const char* const kNodes[] = {"attention"};
 
 const plumbline_kernel kKernels[] = {{
-    sizeof(plumbline_kernel), 1, kNodes, PLUMBLINE_CUDA, 80, PLUMBLINE_BF16, PLUMBLINE_INTERIM,
-    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-    Check, nullptr, nullptr, Forward, nullptr,
+    sizeof(plumbline_kernel),
+    1,
+    kNodes,
+    PLUMBLINE_CUDA,
+    80,
+    PLUMBLINE_BF16,
+    PLUMBLINE_INTERIM,
+    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+    0,
+    {0, 0, 0, 0, 0, 0},
+    Check,
+    nullptr,
+    nullptr,
+    Forward,
+    nullptr,
 }};
 
 const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin), "example_attention",
-    "Plumbline examples", "example_attention 1", 1, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    "example_attention",
+    "Plumbline examples",
+    "example_attention 1",
+    1,
+    0,
+    kKernels,
 };
 
 }  // namespace

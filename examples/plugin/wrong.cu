@@ -50,14 +50,32 @@ plumbline_status Forward(const plumbline_call* call) {
 const char* const kNodes[] = {"swiglu"};
 
 const plumbline_kernel kKernels[] = {{
-    sizeof(plumbline_kernel), 1, kNodes, PLUMBLINE_CUDA, 80, PLUMBLINE_BF16, PLUMBLINE_BOUND,
-    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-    nullptr, nullptr, Scratch, Forward, nullptr,
+    sizeof(plumbline_kernel),
+    1,
+    kNodes,
+    PLUMBLINE_CUDA,
+    80,
+    PLUMBLINE_BF16,
+    PLUMBLINE_BOUND,
+    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+    0,
+    {0, 0, 0, 0, 0, 0},
+    nullptr,
+    nullptr,
+    Scratch,
+    Forward,
+    nullptr,
 }};
 
 const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin), NAME,
-    "Plumbline examples", "wrong on purpose", 1, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    NAME,
+    "Plumbline examples",
+    "wrong on purpose",
+    1,
+    0,
+    kKernels,
 };
 
 }  // namespace

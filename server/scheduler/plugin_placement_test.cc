@@ -67,8 +67,9 @@ TEST_F(PluginPlacementTest, SaysWhichOneNobodyHas) {
   EXPECT_EQ(Waiting(1).code(), v1::WaitingReason::CODE_PLUGIN);
   EXPECT_EQ(Waiting(1).message(), "no worker has the plug-in none; they have: a, b");
   RegisterWith("two", {}, false, "none");
-  EXPECT_EQ(Waiting(1).message(),
-            "no worker has the plug-in none; workers/two refuses it: it crashes while it is loaded");
+  EXPECT_EQ(
+      Waiting(1).message(),
+      "no worker has the plug-in none; workers/two refuses it: it crashes while it is loaded");
 }
 
 TEST_F(PluginPlacementTest, AnotherWantComesFirst) {

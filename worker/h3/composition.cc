@@ -101,6 +101,15 @@ std::string Composition::ToString() const {
   return text;
 }
 
+bool Composition::IsHybrid() const {
+  const bool plugins_alone =
+      base == "candidate" &&
+      std::all_of(overrides.begin(), overrides.end(), [](const CompositionOverride& override) {
+        return IsPlugin(override.implementation);
+      });
+  return !overrides.empty() && !plugins_alone;
+}
+
 std::vector<std::string> CompositionGroups() {
   std::vector<std::string> names;
   for (const Group& group : RoleGroups()) names.emplace_back(group.name);

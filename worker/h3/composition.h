@@ -25,7 +25,9 @@ struct Composition {
 
   // Canonical text: "provider" is written "provider/default".
   std::string ToString() const;
-  bool IsHybrid() const { return !overrides.empty(); }
+  // Several of the built-in implementations in one: a diagnosis, and nothing that anybody ships.
+  // The candidate with plug-ins in the place of its kernels is none.
+  bool IsHybrid() const;
 };
 
 // Reads the grammar alone. INVALID_ARGUMENT on field "composition" says where the text is wrong and

@@ -61,6 +61,46 @@ TEST_F(CompositionTest, OverridesNameRolesGroupsAndSingleNodes) {
   EXPECT_EQ(resolved->base_precision, Precision::kMixed);
 }
 
+TEST_F(CompositionTest, ACandidateWithPluginsIsNoHybrid) {
+  const struct {
+    const char* text;
+    bool hybrid;
+  } cases[] = {
+      {"candidate", false},
+      {"candidate+plugin/a:swiglu+plugin/b:attention", false},
+      {"candidate+plugin/a:swiglu+provider:attention", true},
+      {"provider+plugin/a:swiglu", true},
+      {"provider", false},
+  };
+  for (const auto& each : cases) {
+    const auto composition = ParseComposition(each.text);
+    ASSERT_TRUE(composition.ok()) << composition.status();
+    EXPECT_EQ(composition->IsHybrid(), each.hybrid) << each.text;
+  }
+}
+
+// Where a refiner's node of the role is another operation, a plug-in that has the block's alone
+// leaves it what it was.
+TEST_F(CompositionTest, APluginNamesTheNodesOfARoleThatItHas) {
+  Registry registry = MakeBuiltinRegistry();
+  OperationRegistration norm =
+      *registry.Find("candidate", OpKind::kModulatedRmsNorm, "norm1", DeviceKind::kCpu).value();
+  norm.implementation = "plugin/norm";
+  norm.nodes = {"norm1"};
+  ASSERT_TRUE(registry.Register(norm).ok());
+  const auto resolve = [&](absl::string_view text) {
+    return ResolveComposition(ParseComposition(text).value(), graph_, registry, DeviceKind::kCpu);
+  };
+  const auto resolved = resolve("candidate+plugin/norm:norm1");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(ImplementationOf(*resolved, "block.0/norm1"), "plugin/norm");
+  EXPECT_EQ(ImplementationOf(*resolved, "refiner.0/norm1"), "candidate");
+  for (const char* refused : {"candidate+plugin/norm:norms", "candidate+plugin/norm:swiglu",
+                              "candidate+plugin/norm:refiner.0/norm1", "plugin/norm"}) {
+    EXPECT_EQ(resolve(refused).status().code(), absl::StatusCode::kInvalidArgument) << refused;
+  }
+}
+
 TEST_F(CompositionTest, AnEmptyGroupIsReported) {
   const auto resolved = Resolve("candidate+provider:interim");
   ASSERT_TRUE(resolved.ok()) << resolved.status();

@@ -112,13 +112,6 @@ absl::Status Plugins::AddFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> Plugins::names() const {
-  std::vector<std::string> names;
-  for (const auto& library : libraries_) names.push_back(library->name());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 absl::StatusOr<Registry> Plugins::MakeRegistry() const {
   Registry registry = MakeBuiltinRegistry();
   for (const auto& library : libraries_) {

@@ -24,7 +24,8 @@ struct PluginOptions {
   ProbeOptions probe;
 };
 
-// The plug-ins that a worker has, or that one task brings. One thread at a time.
+// The plug-ins that a worker has, or that one task brings. A copy may be added to apart. One thread
+// at a time.
 class Plugins {
  public:
   explicit Plugins(PluginOptions options) : options_(std::move(options)) {}
@@ -40,15 +41,10 @@ class Plugins {
   bool empty() const { return libraries_.empty(); }
   // For the worker's registration: the refused ones too, by their file's name.
   const std::vector<v1::Plugin>& descriptions() const { return descriptions_; }
-  // Names, sorted.
-  std::vector<std::string> names() const;
   // Everything that is built in, and these.
   absl::StatusOr<Registry> MakeRegistry() const;
   // What each puts into a numerical identity, by name: its digest and what it declares.
   std::map<std::string, std::string> Identities() const;
-
-  // These, for more to be added.
-  Plugins Copy() const { return *this; }
 
  private:
   absl::StatusOr<std::string> CopyByDigest(const std::string& path, std::string* sha256) const;

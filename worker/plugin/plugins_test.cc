@@ -68,6 +68,8 @@ TEST_F(PluginsTest, ACpuKernelInCPassesForwardAndBackward) {
   const auto result = Replay("candidate+plugin/example_swiglu:swiglu", /*backward=*/true);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->verdict.outcome(), v1::OUTCOME_PASSED) << jobs::Summary(*result);
+  EXPECT_FALSE(result->hybrid);
+  EXPECT_TRUE(result->verdict.qualifications().empty());
   const v1::EntryReport entry = jobs::ByName(*result).at("swiglu");
   EXPECT_EQ(entry.implementation().requested(), "plugin/example_swiglu");
   EXPECT_EQ(entry.implementation().actual(), "plugin/example_swiglu");

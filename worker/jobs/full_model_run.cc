@@ -197,6 +197,8 @@ drift::RowNamer FullModelRun::NamerOf(size_t index) const {
   const std::vector<int64_t>* packed_rows = nullptr;
   switch (inventory_.RowsOf(index)) {
     case h3::RowSpace::kTimesteps:
+    case h3::RowSpace::kVoxels:  // of the decoders, as the next
+    case h3::RowSpace::kAudioLatents:
       return drift::NameOtherRow;
     case h3::RowSpace::kPacked:
       return drift::PackedRowNamer(layout);

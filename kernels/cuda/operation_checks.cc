@@ -55,8 +55,10 @@ class Checker {
         return Cast();
       case OpKind::kGradSum:
         return GradSum();
+      default:  // No family on CUDA has the decoders' operations.
+        return absl::UnimplementedError(
+            absl::StrCat(implementation_, " has no ", OpName(op_), " on CUDA"));
     }
-    return absl::InvalidArgumentError("unknown operation");
   }
 
  private:

@@ -1,0 +1,1 @@
+export default function Compare() { return <h1>Compare</h1>; }

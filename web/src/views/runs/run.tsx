@@ -1,0 +1,1 @@
+export default function Run() { return <h1>Run</h1>; }

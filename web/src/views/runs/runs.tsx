@@ -1,0 +1,1 @@
+export default function Runs() { return <h1>Runs</h1>; }

@@ -1,0 +1,1 @@
+export default function Submit() { return <h1>Submit</h1>; }

@@ -1,0 +1,1 @@
+export default function Workers() { return <h1>Workers</h1>; }

@@ -13,6 +13,7 @@ export const router = createBrowserRouter([
     path: "/",
     Component: Shell,
     ErrorBoundary: CrashPage,
+    HydrateFallback: () => <p role="status">Loading…</p>,
     children: [
       { index: true, loader: () => redirect("/jobs") },
       { path: "jobs", ...view(() => import("../views/jobs/jobs.js")) },

@@ -56,6 +56,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     initialRect: { width: 1000, height: 640 },
   });
   const template = columns.map(({ width }) => width).join(" ");
+  // Rows are laid out one by one: a common least width keeps their columns in line.
+  const leastWidth = `${columns.reduce((sum, { width }) => sum + Number(/[\d.]+(?=rem)/.exec(width)?.[0] ?? 6) + 0.6, 1)}rem`;
 
   const onScroll = () => {
     const element = viewport.current;
@@ -92,7 +94,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         </button>
       </div>
       <div className="table-scroll" ref={viewport} style={{ maxHeight: props.height ?? "70vh" }} onScroll={onScroll}>
-        <div role="rowgroup" className="table-head">
+        <div role="rowgroup" className="table-head" style={{ minWidth: leastWidth }}>
           <div role="row" className="table-row" style={{ gridTemplateColumns: template }}>
             {columns.map(({ id, heading, numeric }) => (
               <div
@@ -115,7 +117,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             ))}
           </div>
         </div>
-        <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize() }}>
+        <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize(), minWidth: leastWidth }}>
           {virtual.getVirtualItems().map((item) => {
             const row = sorted[item.index] as Row;
             const key = props.rowKey(row);

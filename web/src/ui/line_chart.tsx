@@ -4,6 +4,19 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { saveCanvas } from "./download.js";
 
+// A theme's colour as a canvas can read it: a custom property may hold light-dark(), a computed colour does not.
+function themeColor(within: HTMLElement, name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  within.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+// The same, seen through.
+const faint = (color: string) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.3)");
+
 export interface Series {
   label: string;
   values: readonly (number | null)[];
@@ -38,8 +51,7 @@ export function LineChart(props: LineChartProps) {
     let chart: uPlot | undefined;
     const make = () => {
       chart?.destroy();
-      const style = getComputedStyle(element);
-      const color = (name: string) => style.getPropertyValue(name) || "gray";
+      const color = (name: string) => themeColor(element, name);
       const axis = { stroke: color("--text"), grid: { stroke: color("--line") }, ticks: { stroke: color("--line") } };
       const { series, x, logarithmic } = latest.current;
       chart = new uPlot(
@@ -62,7 +74,7 @@ export function LineChart(props: LineChartProps) {
             })),
           ],
           bands: series.flatMap((each, index) =>
-            each.bandWith === undefined ? [] : [{ series: [index + 1, each.bandWith + 1] as [number, number], fill: `${color(each.color)}44` }],
+            each.bandWith === undefined ? [] : [{ series: [index + 1, each.bandWith + 1] as [number, number], fill: faint(color(each.color)) }],
           ),
           cursor: { drag: { x: true, y: false } },
         },

@@ -115,7 +115,7 @@ function Entries(props: { entries: readonly EntryReport[]; feed: Feed; chosen: s
     const l2 = (id: string, heading: string, of: (entry: EntryReport) => number): Column<EntryReport> => ({
       id,
       heading,
-      width: "8rem",
+      width: "9.5rem",
       numeric: true,
       value: of,
       cell: (entry) => (Number.isNaN(of(entry)) ? "" : measure(of(entry))),

@@ -7,7 +7,7 @@ import { bytes, measure, seconds } from "../../ui/format.js";
 import { LineChart } from "../../ui/line_chart.js";
 import { OutcomePill, Pill } from "../../ui/status.js";
 import { HeatMap } from "./heat_map.js";
-import { spreadOf } from "./tensors.js";
+import { judgement, spreadOf } from "./tensors.js";
 
 // ?layout= and ?tensor= choose what is shown, so that a link opens a tensor.
 export default function FullModel({ report }: { report: Report }) {
@@ -41,12 +41,19 @@ export default function FullModel({ report }: { report: Report }) {
         </label>
       )}
       <p>
-        {model.tensors.length} tensors, {model.rows} rows, {model.blocks} blocks; {model.failing.length} fail. Worst ratio{" "}
-        {measure(model.worstRatio)} at{" "}
-        <button type="button" onClick={() => choose("tensor", model.worstTensor)}>
-          {model.worstTensor}
-        </button>
-        . {model.wallSeconds > 0 && `Took ${seconds(model.wallSeconds)}`}
+        {model.tensors.length} tensors, {model.rows} rows, {model.blocks} blocks.{" "}
+        {model.worstTensor ? (
+          <>
+            {model.failing.length} fail. Worst ratio {measure(model.worstRatio)} at{" "}
+            <button type="button" onClick={() => choose("tensor", model.worstTensor)}>
+              {model.worstTensor}
+            </button>
+            .{" "}
+          </>
+        ) : (
+          "No candidate was judged: the map shows the providers' largest error over the bound. "
+        )}
+        {model.wallSeconds > 0 && `Took ${seconds(model.wallSeconds)}`}
         {model.peakMemoryBytes > 0n && `, ${bytes(model.peakMemoryBytes)} at most.`}
       </p>
       <h3>Error over bound</h3>
@@ -60,11 +67,18 @@ export default function FullModel({ report }: { report: Report }) {
   );
 }
 
+const TONE = { passed: "good", failed: "bad", "not judged": "quiet" } as const;
+
+function JudgementPill({ tensor }: { tensor: FullModelTensor }) {
+  const word = judgement(tensor);
+  return <Pill tone={TONE[word]}>{word}</Pill>;
+}
+
 function TensorPanel({ tensor, model }: { tensor: FullModelTensor; model: FullModelReport }) {
   return (
     <aside className="panel" aria-label={`Details of ${tensor.name}`}>
       <h3>
-        <code>{tensor.name}</code> {tensor.passed ? <Pill tone="good">passed</Pill> : <Pill tone="bad">failed</Pill>}
+        <code>{tensor.name}</code> <JudgementPill tensor={tensor} />
       </h3>
       <dl className="facts">
         <dt>Candidate's error</dt>
@@ -158,8 +172,8 @@ function Tensors(props: { tensors: readonly FullModelTensor[]; chosen: string; o
         id: "passed",
         heading: "Verdict",
         width: "7rem",
-        value: ({ passed }) => (passed ? "passed" : "failed"),
-        cell: ({ passed }) => (passed ? <Pill tone="good">passed</Pill> : <Pill tone="bad">failed</Pill>),
+        value: judgement,
+        cell: (tensor) => <JudgementPill tensor={tensor} />,
       },
     ],
     [],

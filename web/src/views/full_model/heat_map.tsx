@@ -3,7 +3,7 @@ import type { FullModelTensor } from "@gen/full_model_pb.js";
 import { saveCanvas } from "../../ui/download.js";
 import { measure } from "../../ui/format.js";
 import { colorOf, FAILING } from "./scale.js";
-import { type Cell, gridOf, PART_WORD } from "./tensors.js";
+import { type Cell, gridOf, judgement, PART_WORD, ratioOf } from "./tensors.js";
 
 const CELL_PX = 15;
 const LEFT_PX = 74;
@@ -35,7 +35,7 @@ export function HeatMap({ tensors, chosen, onChoose }: HeatMapProps) {
       element.height = height * scale;
       const style = getComputedStyle(element);
       context.setTransform(scale, 0, 0, scale, 0, 0);
-      context.fillStyle = style.getPropertyValue("--ground") ? style.backgroundColor : "#fff";
+      context.fillStyle = style.backgroundColor;
       context.fillRect(0, 0, width, height);
       context.font = "11px system-ui, sans-serif";
       context.fillStyle = style.color;
@@ -52,9 +52,9 @@ export function HeatMap({ tensors, chosen, onChoose }: HeatMapProps) {
         cells.forEach((cell, column) => {
           if (!cell) return;
           const [x, y] = [LEFT_PX + column * CELL_PX, TOP_PX + row * CELL_PX];
-          context.fillStyle = cell.tensor.passed ? colorOf(cell.tensor.boundRatio) : FAILING;
+          context.fillStyle = judgement(cell.tensor) === "failed" ? FAILING : colorOf(ratioOf(cell.tensor));
           context.fillRect(x, y, CELL_PX - 1, CELL_PX - 1);
-          if (!cell.tensor.passed) {
+          if (judgement(cell.tensor) === "failed") {
             context.strokeStyle = "#fff";
             context.beginPath();
             context.moveTo(x + 3, y + 3);
@@ -120,7 +120,7 @@ export function HeatMap({ tensors, chosen, onChoose }: HeatMapProps) {
       <figcaption>
         <p id="heat-map-cell" aria-live="polite">
           {current
-            ? `${current.row}, ${PART_WORD[current.part]}, ${current.column}: error over bound ${measure(current.tensor.boundRatio)}${current.tensor.passed ? "" : ", fails"}`
+            ? `${current.row}, ${PART_WORD[current.part]}, ${current.column}: error over bound ${measure(ratioOf(current.tensor))}${judgement(current.tensor) === "failed" ? ", fails" : ""}`
             : "Point at a cell to read it."}
         </p>
         <span className="row">

@@ -49,6 +49,18 @@ export function gridOf(tensors: readonly FullModelTensor[]): Grid {
 const rankOf = (row: string) => (row.startsWith("refiner") ? 0 : 1);
 const numberOf = (row: string) => Number(row.slice(row.lastIndexOf(" ") + 1)) || 0;
 
+// A job that freezes a rule runs no candidate.
+export function judgement(tensor: FullModelTensor): "passed" | "failed" | "not judged" {
+  if (tensor.passed) return "passed";
+  return tensor.candidateError || tensor.gates.length > 0 ? "failed" : "not judged";
+}
+
+// Error over bound: the candidate's, or where none was run the largest of the providers'.
+export function ratioOf(tensor: FullModelTensor): number {
+  if (judgement(tensor) !== "not judged") return tensor.boundRatio;
+  return Math.max(...tensor.providerErrors.map(({ relativeL2 }) => relativeL2)) / tensor.bound;
+}
+
 export const PART_WORD: Record<Part, string> = {
   forward: "forward",
   gradient: "gradients",

@@ -1,7 +1,7 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, fromJsonString, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import type { JobEvent } from "@gen/event_pb.js";
-import type { WatchJobsRequestSchema } from "@gen/job_service_pb.js";
+import { WatchJobsRequestSchema } from "@gen/job_service_pb.js";
 import { jobs } from "./client.js";
 import { JobList, type JobListState } from "./job_list.js";
 import { useToken } from "./token.js";
@@ -14,11 +14,11 @@ export function useWatch(
   onEvent?: (event: JobEvent) => void,
 ): JobListState {
   const token = useToken();
-  const key = JSON.stringify(request);
+  const key = toJsonString(WatchJobsRequestSchema, create(WatchJobsRequestSchema, request));
   const list = useMemo(() => new JobList(onEvent), [key, token, onEvent]);
   useEffect(() => {
     const stop = new AbortController();
-    void watch(jobs.watchJobs, JSON.parse(key), list, stop.signal);
+    void watch(jobs.watchJobs, fromJsonString(WatchJobsRequestSchema, key), list, stop.signal);
     return () => stop.abort();
   }, [key, list]);
   return useSyncExternalStore(list.subscribe, list.snapshot);

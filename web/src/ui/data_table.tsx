@@ -77,7 +77,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   };
 
   return (
-    <div className="table" role="table" aria-label={props.label} aria-rowcount={sorted.length + 1}>
+    <div className="table">
       <div className="table-tools">
         {props.actions}
         <button
@@ -93,7 +93,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           Save as CSV
         </button>
       </div>
-      <div className="table-scroll" ref={viewport} style={{ maxHeight: props.height ?? "70vh" }} onScroll={onScroll}>
+      <div
+        className="table-scroll"
+        role="table"
+        aria-label={props.label}
+        aria-rowcount={sorted.length + 1}
+        tabIndex={0}
+        ref={viewport}
+        style={{ maxHeight: props.height ?? "70vh" }}
+        onScroll={onScroll}
+      >
         <div role="rowgroup" className="table-head" style={{ minWidth: leastWidth }}>
           <div role="row" className="table-row" style={{ gridTemplateColumns: template }}>
             {columns.map(({ id, heading, numeric }) => (
@@ -142,8 +151,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             );
           })}
         </div>
-        {sorted.length === 0 && <p className="empty">{props.empty ?? "Nothing here."}</p>}
       </div>
+      {sorted.length === 0 && <p className="empty">{props.empty ?? "Nothing here."}</p>}
     </div>
   );
 }

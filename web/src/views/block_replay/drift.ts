@@ -28,6 +28,9 @@ export const errorOf = (entry: EntryReport, feed: Feed): TensorComparison | unde
 
 export function judge(entry: EntryReport | undefined, feed: Feed): Drift {
   if (!entry) return "absent";
-  if (!entry.passed) return "failing";
+  // What the other feed's gate says is shown under that feed.
+  const other = feed === "chained" ? "isolated_" : "chained_";
+  const failed = entry.gates.some(({ gate, passed, notMeasured }) => !passed && !notMeasured && !gate.startsWith(other));
+  if (failed || (!entry.passed && entry.gates.length === 0)) return "failing";
   return driftOf(entry, feed)?.bitwiseEqual ? "bitwise" : "within";
 }

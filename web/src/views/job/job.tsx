@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type ComponentType, lazy, type LazyExoticComponent, Suspense, useCallback, useMemo, useRef, useState } from "react";
+import { type ComponentType, lazy, type LazyExoticComponent, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { EventKind, type JobEvent } from "@gen/event_pb.js";
 import { type Job, JobKind, JobState, type Report } from "@gen/job_pb.js";
@@ -56,13 +56,13 @@ export default function JobPage() {
   );
   const live = useWatch({ filter: { names: [name] }, eventKinds: EVENTS }, onEvent);
   const now = live.jobs[0];
-  const version = now ? `${now.state}.${now.verdict?.outcome ?? 0}` : "";
-  const job = useQuery<Job>({
-    queryKey: ["job", name, version],
-    queryFn: ({ signal }) => jobs.getJob({ name }, { signal }),
-    placeholderData: (before) => before,
-  });
-  const report = useReport(name, version, now !== undefined && ENDED.includes(now.state));
+  const job = useQuery<Job>({ queryKey: ["job", name], queryFn: ({ signal }) => jobs.getJob({ name }, { signal }) });
+  const latest = now ?? job.data;
+  const ended = latest !== undefined && ENDED.includes(latest.state);
+  const report = useReport(name, `${latest?.state}.${latest?.verdict?.outcome}`, ended);
+  useEffect(() => {
+    if (now) void queries.invalidateQueries({ queryKey: ["job", name] });
+  }, [queries, name, now?.state, now?.verdict?.outcome]);
 
   if (job.error && !job.data) return <Problem error={job.error} what={`read job ${id}`} />;
   if (!job.data) return <p role="status">Loading…</p>;

@@ -1,8 +1,6 @@
-import { toJson } from "@bufbuild/protobuf";
 import { useCallback, useMemo, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import type { Job } from "@gen/job_pb.js";
-import { JobFilterSchema } from "@gen/job_service_pb.js";
 import { jobs as client } from "../../api/client.js";
 import { messageOf } from "../../api/errors.js";
 import { useWatch } from "../../api/use_watch.js";
@@ -26,7 +24,7 @@ export default function Jobs() {
   const [parameters, setParameters] = useSearchParams();
   const query = parameters.toString();
   const filter = useMemo(() => filterOf(new URLSearchParams(query)), [query]);
-  const live = useWatch({ filter: toJson(JobFilterSchema, filter) as object, snapshotLimit: LIVE_JOBS });
+  const live = useWatch({ filter, snapshotLimit: LIVE_JOBS });
   const older = useOlderJobs(client.listJobs, filter, live.complete && live.jobs.length >= LIVE_JOBS);
   const rows = useMemo(() => {
     const shown = new Set(live.jobs.map(({ name }) => name));

@@ -1,6 +1,7 @@
 # ./dev test: every check that must pass before a change goes in. The last line is 'N passed, N failed, N skipped'.
 
 source tools/dev/format.sh
+source tools/dev/web.sh
 
 # Tests the Bazel targets given behind --, with the flags before it, and notes the results for the summary.
 run_tests() {
@@ -35,10 +36,18 @@ dev_test() {
   fi
   install_buildifier
 
-  local event_files=() format_status=0
-  check_format || format_status=1
+  local event_files=() checks=()
+  local status=0
+  check_format || status=1
+  checks+=(--check "formatting=$status")
   run_tests -- "${@:-//...}"
+  if (($# == 0)); then
+    echo "== Dashboard"
+    status=0
+    test_dashboard || status=1
+    checks+=(--check "dashboard=$status")
+  fi
   [[ -z "$full" ]] || run_full_tests
 
-  python3 bazel/test_summary.py --check "formatting=$format_status" "${event_files[@]}"
+  python3 bazel/test_summary.py "${checks[@]}" "${event_files[@]}"
 }

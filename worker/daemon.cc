@@ -25,6 +25,7 @@
 #include "worker/lease/grpc_coordinator.h"
 #include "worker/lease/retry.h"
 #include "worker/lease/session.h"
+#include "worker/media/ffmpeg_library.h"
 #include "worker/plugin/crash_reporter.h"
 #include "worker/plugin/plugins.h"
 #include "worker/state_directory.h"
@@ -61,6 +62,15 @@ struct Parts {
   Plugins plugins;
   Registry registry;
 };
+// Why there is none is in the log, for whoever wonders where the MP4 are.
+absl::StatusOr<const media::FfmpegLibrary*> LoadFfmpeg(bool use) {
+  if (!use) return absl::UnavailableError("FFmpeg: this worker was told not to use it");
+  absl::StatusOr<const media::FfmpegLibrary*> loaded = media::FfmpegLibrary::Load();
+  if (!loaded.ok()) {
+    Log(LogLevel::kInfo, "no FFmpeg", {{"reason", loaded.status().message()}});
+  }
+  return loaded;
+}
 
 class RunningWorker final : public Worker {
  public:
@@ -70,6 +80,7 @@ class RunningWorker final : public Worker {
         device_(std::move(parts.device)),
         plugins_(std::move(parts.plugins)),
         registry_(std::move(parts.registry)),
+        ffmpeg_(LoadFfmpeg(options_.use_ffmpeg)),
         checkpoints_(options_.checkpoint_roots),
         worker_metrics_(&metrics_),
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
@@ -131,6 +142,7 @@ class RunningWorker final : public Worker {
     capabilities = DescribeWorker(device_, registry_, options_.kernel_identity);
     for (const v1::Plugin& plugin : plugins_.descriptions()) *capabilities.add_plugins() = plugin;
     capabilities.set_takes_uploaded_plugins(options_.takes_uploaded_plugins);
+    capabilities.set_has_media(ffmpeg_.ok());
     session.registration.mutable_labels()->insert(options_.labels.begin(), options_.labels.end());
     session.registration.mutable_attempt_labels()->insert(options_.attempt_labels.begin(),
                                                           options_.attempt_labels.end());
@@ -168,6 +180,7 @@ class RunningWorker final : public Worker {
     runner.step_cache = &step_cache_;
     runner.state = state_.get();
     runner.metrics = &worker_metrics_;
+    runner.ffmpeg = ffmpeg_;
     runner.release_reason = [this] { return session_->release_reason(); };
     runner.backoff_seed = Seed();
     return runner;
@@ -245,6 +258,7 @@ class RunningWorker final : public Worker {
   const WorkerDevice device_;
   const Plugins plugins_;
   const Registry registry_;
+  const absl::StatusOr<const media::FfmpegLibrary*> ffmpeg_;
   std::unique_ptr<CrashReporter> crash_reporter_;  // Of thread_; null while nothing can crash.
   bool broken_device_ = false;                     // Of thread_.
   jobs::CheckpointCache checkpoints_;              // Of thread_.

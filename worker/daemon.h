@@ -37,6 +37,9 @@ struct WorkerOptions {
   std::string metrics_address;
   // "HOST:PORT" to serve grpc.health.v1 and reflection on. Empty: not served.
   std::string grpc_address;
+  // Whether FFmpeg's libraries are used where the machine has them. Without them no MP4 is read or
+  // made.
+  bool use_ffmpeg = true;
   // For placement and for people.
   std::map<std::string, std::string> labels;
   // Copied into this process's attempts.

@@ -75,6 +75,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
                   "ends")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
+  app->add_flag("!--no-ffmpeg", worker.use_ffmpeg,
+                "neither read nor make MP4; frames are kept, and their MP4 is made elsewhere");
   app->add_option("--label", flags->labels, "KEY=VALUE, for placement; may be given several times");
   app->add_option("--metrics", worker.metrics_address,
                   "where /metrics, /healthz and /readyz are served: HOST:PORT")

@@ -109,6 +109,7 @@ class TaskRunner::Attempt {
       return options_.input_files->Fetch(file, field, task_.work());
     };
     environment.output_folder = std::move(folder);
+    environment.ffmpeg = options_.ffmpeg;
     const v1::JobSpec& spec = task_.assignment().spec();
     if (options_.plugins != nullptr) environment.plugins = options_.plugins->Identities();
     std::optional<Registry> registry;
@@ -170,6 +171,11 @@ class TaskRunner::Attempt {
     generation.on_sensitivity = [this](const v1::SensitivityCheck& check) {
       v1::JobEvent event;
       *event.mutable_sensitivity() = check;
+      KeepError(reporter_.Report(std::move(event)));
+    };
+    generation.on_preview = [this](const v1::PreviewEvent& preview) {
+      v1::JobEvent event;
+      *event.mutable_preview() = preview;
       KeepError(reporter_.Report(std::move(event)));
     };
     generation.should_yield = [this] { return task_.asked_to_yield(); };

@@ -49,6 +49,8 @@ struct TaskRunnerOptions {
   steps::BlobCache* step_cache = nullptr;  // May be null.
   StateDirectory* state = nullptr;
   WorkerMetrics* metrics = nullptr;
+  absl::StatusOr<const media::FfmpegLibrary*> ffmpeg =
+      absl::UnavailableError("FFmpeg is not in use");
   // Why a task is handed back when it is stopped with kRelease.
   std::function<v1::ReleaseReason()> release_reason;
   uint64_t backoff_seed = 0;

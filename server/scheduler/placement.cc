@@ -99,6 +99,7 @@ std::string WhatIsMissing(const v1::Placement& needs, const v1::Worker& worker) 
   if (needs.takes_uploaded_plugins() && !has.takes_uploaded_plugins()) {
     return "loads no uploaded plug-ins";
   }
+  if (needs.media() && !has.has_media()) return "has no FFmpeg";
   // Last, so that memory is only named where nothing else is in the way.
   if (needs.memory_bytes() > device.memory_bytes()) {
     return absl::StrCat("has ", FormatBytes(device.memory_bytes()), " of device memory, not ",

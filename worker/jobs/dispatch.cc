@@ -19,6 +19,7 @@
 #include "worker/jobs/identity.h"
 #include "worker/jobs/layout.h"
 #include "worker/jobs/layout_proto.h"
+#include "worker/jobs/media_comparison.h"
 #include "worker/jobs/rule_job.h"
 #include "worker/jobs/sweep.h"
 
@@ -197,9 +198,16 @@ absl::StatusOr<JobResult> RunVerdictTask(const v1::VerdictSpec& spec, Inputs* in
 
 absl::StatusOr<JobResult> RunComparison(const v1::ComparisonSpec& spec,
                                         const JobEnvironment& environment, Inputs* inputs) {
+  const InputFetcher fetch = [inputs](const v1::InputFile& file, absl::string_view field) {
+    return inputs->Fetch(file, field);
+  };
+  if (spec.has_media()) return RunMediaComparison(spec.media(), fetch, environment);
+  if (spec.has_generations()) {
+    return RunGenerationComparison(spec.generations(), fetch, environment);
+  }
   if (!spec.has_tensors()) {
     return absl::UnimplementedError(
-        "comparison: this worker compares safetensors files (comparison.tensors) alone");
+        "comparison: this worker compares tensors, media and generations");
   }
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string a,
                              inputs->Fetch(spec.tensors().a(), "comparison.tensors.a"));

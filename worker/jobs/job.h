@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/identity/kernel_identity.h"
@@ -14,6 +15,10 @@
 #include "worker/jobs/checkpoint_cache.h"
 #include "worker/jobs/generation/environment.h"
 #include "worker/jobs/job_context.h"
+
+namespace plumbline::media {
+struct FfmpegLibrary;
+}
 
 namespace plumbline::jobs {
 
@@ -35,6 +40,9 @@ struct JobEnvironment {
   // An empty folder for the files that the task makes.
   std::string output_folder;
   GenerationEnvironment generation;
+  // What reads and makes MP4, or why there is none here.
+  absl::StatusOr<const media::FfmpegLibrary*> ffmpeg =
+      absl::UnavailableError("FFmpeg is not in use");
 };
 
 // A file that a task made, to be stored as an artifact.

@@ -30,6 +30,7 @@ struct GenerationEnvironment {
   std::function<void(const v1::StepEvent&)> on_step;
   std::function<void(const v1::LatentDrift&)> on_latent_drift;
   std::function<void(const v1::SensitivityCheck&)> on_sensitivity;
+  std::function<void(const v1::PreviewEvent&)> on_preview;
   // Whether the worker is to end: then no further step is begun, and the job ends with CANCELLED.
   std::function<bool()> should_yield;
 };

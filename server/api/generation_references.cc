@@ -1,5 +1,6 @@
 #include "server/api/generation_references.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,12 +75,14 @@ absl::Status ResolveGate(const Api& api, NewJob* job) {
   return absl::OkStatus();
 }
 
-// Fields that decide what is generated and differ.
+constexpr absl::string_view kDefaultDecoder = "golden";
+
+// Fields that decide what is generated, and how it is decoded, and differ.
 std::vector<std::string> DifferingFields(v1::GenerationContract a, v1::GenerationContract b) {
   for (v1::GenerationContract* const contract : {&a, &b}) {
     contract->clear_seeds();
     contract->clear_bounds();
-    contract->clear_decoder();
+    if (contract->decoder().empty()) contract->set_decoder(std::string(kDefaultDecoder));
     contract->clear_checkpoint_sha256();
     contract->clear_conditioning_sha256();
   }
@@ -94,6 +97,47 @@ std::vector<std::string> DifferingFields(v1::GenerationContract a, v1::Generatio
   return names;
 }
 
+absl::Status CheckSameContract(const Referred& referred, const v1::GenerationContract& contract,
+                               absl::string_view field) {
+  const std::vector<std::string> differing =
+      DifferingFields(referred.job.spec().generation().contract(), contract);
+  if (differing.empty()) return absl::OkStatus();
+  return FieldError(
+      field,
+      absl::StrCat(referred.job.name(), " has another contract: ", absl::StrJoin(differing, ", ")),
+      "a generation under the same contract");
+}
+
+using Seeds = google::protobuf::RepeatedField<uint64_t>;
+
+// The seeds that a generation makes.
+const Seeds& SeedsOf(const v1::GenerationSpec& generation) {
+  return generation.seeds().empty() ? generation.contract().seeds() : generation.seeds();
+}
+
+// A generation whose media are compared: under `contract` and with all of `seeds`; waited for where
+// it has not ended.
+absl::Status AddCompared(const Api& api, const std::string& name, absl::string_view field,
+                         const v1::GenerationContract& contract, const Seeds& seeds,
+                         std::vector<store::Dependency>* waits_for) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const Referred referred,
+                             FindJob(api, name, field, v1::JOB_KIND_GENERATION));
+  PLUMBLINE_RETURN_IF_ERROR(CheckSameContract(referred, contract, field));
+  const Seeds& has = SeedsOf(referred.job.spec().generation());
+  for (const uint64_t seed : seeds) {
+    if (std::find(has.begin(), has.end(), seed) != has.end()) continue;
+    return FieldError(field, absl::StrCat(name, " has no seed ", seed),
+                      "a generation of the same seeds");
+  }
+  if (!IsFinal(referred.job.state())) {
+    waits_for->push_back(WaitFor(referred, store::Dependency::USE_INPUT));
+  } else if (referred.job.state() != v1::JOB_STATE_SUCCEEDED) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(name, " did not run to its end")),
+                      "DEPENDENCY_FAILED");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ResolveAgainst(const Api& api, NewJob* job) {
   const v1::GenerationSpec& generation = job->spec.generation();
   const std::string& name = generation.against();
@@ -101,13 +145,7 @@ absl::Status ResolveAgainst(const Api& api, NewJob* job) {
   constexpr absl::string_view kField = "spec.generation.against";
   PLUMBLINE_ASSIGN_OR_RETURN(const Referred against,
                              FindJob(api, name, kField, v1::JOB_KIND_GENERATION));
-  const std::vector<std::string> differing =
-      DifferingFields(against.job.spec().generation().contract(), generation.contract());
-  if (!differing.empty()) {
-    return FieldError(kField,
-                      absl::StrCat(name, " has another contract: ", absl::StrJoin(differing, ", ")),
-                      "a generation under the same contract");
-  }
+  PLUMBLINE_RETURN_IF_ERROR(CheckSameContract(against, generation.contract(), kField));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<store::TaskRecord> tasks,
                              api.store->ReadTasks(against.number));
   std::map<uint64_t, int32_t> by_seed;
@@ -116,9 +154,7 @@ absl::Status ResolveAgainst(const Api& api, NewJob* job) {
       by_seed[tasks[i].spec().generation().seeds(0)] = static_cast<int32_t>(i);
     }
   }
-  const auto& seeds =
-      generation.seeds().empty() ? generation.contract().seeds() : generation.seeds();
-  for (const uint64_t seed : seeds) {
+  for (const uint64_t seed : SeedsOf(generation)) {
     const auto found = by_seed.find(seed);
     if (found == by_seed.end()) {
       return FieldError(kField, absl::StrCat(name, " has no seed ", seed),
@@ -144,26 +180,36 @@ absl::Status ResolveAgainst(const Api& api, NewJob* job) {
 
 // A comparison comes after everything that it compares.
 absl::Status ResolveComparison(const Api& api, NewJob* job) {
-  const v1::ComparisonSpec::GenerationPair& pair = job->spec.comparison().generations();
-  std::vector<std::pair<std::string, std::string>> names = {{"a", pair.a()}, {"b", pair.b()}};
+  v1::ComparisonSpec::GenerationPair& pair = *job->spec.mutable_comparison()->mutable_generations();
+  constexpr absl::string_view kField = "spec.comparison.generations.";
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const Referred reference,
+      FindJob(api, pair.b(), absl::StrCat(kField, "b"), v1::JOB_KIND_GENERATION));
+  const v1::GenerationSpec& generation = reference.job.spec().generation();
+  if (pair.seeds().empty()) *pair.mutable_seeds() = SeedsOf(generation);
+  const auto add = [&](const std::string& name, absl::string_view field) {
+    return AddCompared(api, name, absl::StrCat(kField, field), generation.contract(), pair.seeds(),
+                       &job->waits_for);
+  };
+  PLUMBLINE_RETURN_IF_ERROR(add(pair.a(), "a"));
+  PLUMBLINE_RETURN_IF_ERROR(add(pair.b(), "b"));
   for (int i = 0; i < pair.spread_size(); ++i) {
-    names.emplace_back(absl::StrCat("spread[", i, "]"), pair.spread(i));
+    PLUMBLINE_RETURN_IF_ERROR(add(pair.spread(i), absl::StrCat("spread[", i, "]")));
   }
-  if (!pair.repeat().empty()) names.emplace_back("repeat", pair.repeat());
-  for (const auto& [field, name] : names) {
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        const Referred referred,
-        FindJob(api, name, absl::StrCat("spec.comparison.generations.", field),
-                v1::JOB_KIND_GENERATION));
-    if (!IsFinal(referred.job.state())) {
-      job->waits_for.push_back(WaitFor(referred, store::Dependency::USE_INPUT));
-    } else if (referred.job.state() != v1::JOB_STATE_SUCCEEDED) {
-      return WithReason(
-          absl::FailedPreconditionError(absl::StrCat(name, " did not run to its end")),
-          "DEPENDENCY_FAILED");
-    }
+  return pair.repeat().empty() ? absl::OkStatus() : add(pair.repeat(), "repeat");
+}
+
+// What the seeds of a generation are compared with besides `against`.
+absl::Status ResolveSpread(const Api& api, NewJob* job) {
+  const v1::GenerationSpec& generation = job->spec.generation();
+  const auto add = [&](const std::string& name, absl::string_view field) {
+    return AddCompared(api, name, absl::StrCat("spec.generation.", field), generation.contract(),
+                       SeedsOf(generation), &job->quality_waits_for);
+  };
+  for (int i = 0; i < generation.spread_size(); ++i) {
+    PLUMBLINE_RETURN_IF_ERROR(add(generation.spread(i), absl::StrCat("spread[", i, "]")));
   }
-  return absl::OkStatus();
+  return generation.repeat().empty() ? absl::OkStatus() : add(generation.repeat(), "repeat");
 }
 
 }  // namespace
@@ -186,13 +232,7 @@ absl::Status ResolveReferences(const Api& api, NewJob* job) {
   if (!job->spec.has_generation()) return absl::OkStatus();
   PLUMBLINE_RETURN_IF_ERROR(ResolveGate(api, job));
   PLUMBLINE_RETURN_IF_ERROR(ResolveAgainst(api, job));
-  for (int i = 0; i < job->spec.generation().spread_size(); ++i) {
-    PLUMBLINE_RETURN_IF_ERROR(FindJob(api, job->spec.generation().spread(i),
-                                      absl::StrCat("spec.generation.spread[", i, "]"),
-                                      v1::JOB_KIND_GENERATION)
-                                  .status());
-  }
-  return absl::OkStatus();
+  return ResolveSpread(api, job);
 }
 
 }  // namespace plumbline::server

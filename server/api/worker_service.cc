@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "proto/plumbline/v1/worker_service.grpc.pb.h"
 #include "server/api/call.h"
+#include "server/api/comparison_sides.h"
 #include "server/api/worker_streams.h"
 #include "server/proto_util.h"
 #include "server/resource_name.h"
@@ -102,7 +103,18 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
             api_.dispatcher->TakeBack(answer->assignment().lease());
           }
           if (answer.ok()) *response = *std::move(answer);
-          call->End(answer.status());
+          if (!response->assignment().spec().comparison().has_generations()) {
+            call->End(answer.status());
+            return;
+          }
+          // What is to be compared exists by now; it is on the disk.
+          api_.pool->Post([this, call, response] {
+            FillSides(api_, response->mutable_assignment()
+                                ->mutable_spec()
+                                ->mutable_comparison()
+                                ->mutable_generations());
+            call->End(absl::OkStatus());
+          });
         });
     if (handle->Set(known)) api_.dispatcher->CancelAcquire(known);
     return call;

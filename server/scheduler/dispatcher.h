@@ -40,6 +40,8 @@ struct NewJob {
   // Live jobs that all its tasks wait for, and of a generation its tasks by seed.
   std::vector<store::Dependency> waits_for;
   std::map<uint64_t, store::Dependency> seed_waits_for;
+  // Live jobs that the comparison of a generation's seeds waits for.
+  std::vector<store::Dependency> quality_waits_for;
 };
 
 // Reason of ABORTED where a job that a new one is to wait for has ended meanwhile: what it refers

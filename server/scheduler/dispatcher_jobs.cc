@@ -39,7 +39,9 @@ absl::Status Dispatcher::CheckRoom(const NewJob& job, size_t tasks) const {
                : WithReason(absl::AbortedError(absl::StrCat(each.job(), " has just ended")),
                             kReferencesChangedReason);
   };
-  for (const store::Dependency& each : job.waits_for) PLUMBLINE_RETURN_IF_ERROR(check_live(each));
+  for (const auto* const waits_for : {&job.waits_for, &job.quality_waits_for}) {
+    for (const store::Dependency& each : *waits_for) PLUMBLINE_RETURN_IF_ERROR(check_live(each));
+  }
   for (const auto& [seed, each] : job.seed_waits_for) PLUMBLINE_RETURN_IF_ERROR(check_live(each));
   return absl::OkStatus();
 }
@@ -57,10 +59,20 @@ std::vector<store::TaskRecord> Dispatcher::PlanTasksOf(const NewJob& job,
       const auto waits = job.seed_waits_for.find(seed);
       if (waits != job.seed_waits_for.end()) *task.add_waits_for() = waits->second;
     }
+  }
+  if (created.spec().has_generation()) {
+    std::vector<store::TaskRecord> quality = PlanQuality(created, newest_job_ + 1, tasks);
+    for (store::TaskRecord& task : quality) {
+      for (const store::Dependency& each : job.quality_waits_for) *task.add_waits_for() = each;
+      tasks.push_back(std::move(task));
+    }
+  }
+  for (store::TaskRecord& task : tasks) {
     for (const store::Dependency& each : task.waits_for()) {
-      task.mutable_task()->add_depends_on(each.use() == store::Dependency::USE_AGAINST
-                                              ? TaskNameOf(each.job(), each.task())
-                                              : each.job());
+      const bool of_task =
+          each.use() == store::Dependency::USE_AGAINST || each.use() == store::Dependency::USE_TASK;
+      task.mutable_task()->add_depends_on(of_task ? TaskNameOf(each.job(), each.task())
+                                                  : each.job());
     }
   }
   return tasks;

@@ -12,6 +12,7 @@
 #include "server/resource_name.h"
 #include "server/scheduler/job_plan.h"
 #include "server/scheduler/job_validation.h"
+#include "server/scheduler/media_validation.h"
 #include "server/store/run_name.h"
 
 namespace plumbline::server {
@@ -65,7 +66,7 @@ class ContractChecker {
     if (c.has_num_audio_latents()) {
       Range("num_audio_latents", c.num_audio_latents(), 1, kMaxAudioLatents);
     }
-    Bounds();
+    CheckBounds(Field("bounds"), c.bounds(), checker_);
     for (const auto& [name, digest] : {std::pair("checkpoint_sha256", c.checkpoint_sha256()),
                                        std::pair("conditioning_sha256", c.conditioning_sha256())}) {
       if (!digest.empty() && !IsSha256(digest)) {
@@ -94,12 +95,6 @@ class ContractChecker {
       Add(name, absl::StrCat(value, " is not possible"), "more than 0");
     }
   }
-  void Between(absl::string_view name, double value, double min, double max) {
-    if (!(value >= min && value <= max)) {
-      Add(absl::StrCat("bounds.", name), absl::StrCat(value, " is out of range"),
-          absl::StrCat(min, " to ", max));
-    }
-  }
 
   void Seeds() {
     const auto& seeds = contract_.seeds();
@@ -109,18 +104,6 @@ class ContractChecker {
     if (std::set<uint64_t>(seeds.begin(), seeds.end()).size() !=
         static_cast<size_t>(seeds.size())) {
       Add("seeds", "one is there twice", "each seed once");
-    }
-  }
-
-  void Bounds() {
-    const v1::QualityBounds& bounds = contract_.bounds();
-    if (bounds.has_psnr_db_min()) Between("psnr_db_min", bounds.psnr_db_min(), 0, 300);
-    if (bounds.has_ssim_min()) Between("ssim_min", bounds.ssim_min(), -1, 1);
-    if (bounds.has_temporal_rmse_max()) {
-      Between("temporal_rmse_max", bounds.temporal_rmse_max(), 0, 2);
-    }
-    if (bounds.has_audio_relative_l2_max()) {
-      Between("audio_relative_l2_max", bounds.audio_relative_l2_max(), 0, 1e6);
     }
   }
 
@@ -179,6 +162,14 @@ void CheckGeneration(v1::JobSpec* spec, SpecChecker* checker) {
     checker->Add(
         ParseName(generation.spread(i), "jobs", absl::StrCat("spec.generation.spread[", i, "]"))
             .status());
+  }
+  if (!generation.repeat().empty()) {
+    checker->Add(ParseName(generation.repeat(), "jobs", "spec.generation.repeat").status());
+  }
+  if (generation.against().empty() &&
+      (generation.spread_size() > 0 || !generation.repeat().empty())) {
+    checker->Add("spec.generation.against", "is not set, and spread and repeat are beside it",
+                 "the generation to compare with");
   }
 }
 

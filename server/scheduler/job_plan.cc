@@ -36,6 +36,9 @@ constexpr int64_t kReleasedHidden = 5376;
 constexpr int64_t kReleasedBlocks = 50;
 constexpr BlockSize kReleasedBlock = SizeOfBlock(kReleasedHidden, 7168, 14336, 2688);
 
+// A generation of so few frames has too few latents to be decoded.
+constexpr int32_t kMostFramesWithoutClip = 5;
+
 bool IsReleased(absl::string_view checkpoint) {
   return checkpoint == "synthetic:released" || absl::StartsWith(checkpoint, "synthetic:released:");
 }
@@ -148,6 +151,27 @@ std::vector<store::TaskRecord> PlanSeeds(const v1::Job& job) {
   return tasks;
 }
 
+// One task for files; one for each seed of generations.
+std::vector<store::TaskRecord> PlanComparison(const v1::Job& job) {
+  const v1::ComparisonSpec& comparison = job.spec().comparison();
+  std::vector<store::TaskRecord> tasks;
+  if (comparison.has_generations()) {
+    for (const uint64_t seed : comparison.generations().seeds()) {
+      v1::JobSpec narrowed = job.spec();
+      narrowed.mutable_comparison()->mutable_generations()->clear_seeds();
+      narrowed.mutable_comparison()->mutable_generations()->add_seeds(seed);
+      tasks.push_back(NewTask(job, static_cast<int32_t>(tasks.size()), absl::StrCat("seed ", seed),
+                              std::move(narrowed)));
+    }
+    return tasks;
+  }
+  tasks.push_back(NewTask(job, 0, comparison.has_media() ? "media" : "tensors", job.spec()));
+  if (comparison.media().difference_video()) {
+    tasks[0].mutable_task()->mutable_placement()->set_media(true);
+  }
+  return tasks;
+}
+
 }  // namespace
 
 v1::JobKind KindOf(const v1::JobSpec& spec) {
@@ -237,11 +261,8 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
       break;
     }
     case v1::JOB_KIND_COMPARISON:
-      if (spec.comparison().subject_case() == v1::ComparisonSpec::kTensors ||
-          spec.comparison().subject_case() == v1::ComparisonSpec::SUBJECT_NOT_SET) {
-        return absl::OkStatus();
-      }
-      unknown = "comparison jobs of other subjects than `tensors`";
+      if (spec.comparison().subject_case() != v1::ComparisonSpec::kRuns) return absl::OkStatus();
+      unknown = "comparison jobs of `runs`";
       break;
     default:
       unknown = absl::StrCat(KindName(kind), " jobs");
@@ -296,7 +317,7 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
     case v1::JobSpec::kLayout:
       return {NewTask(job, 0, absl::StrCat("layout ", LayoutTitle(spec.layout().layout())), spec)};
     case v1::JobSpec::kComparison:
-      return {NewTask(job, 0, "tensors", spec)};
+      return PlanComparison(job);
     case v1::JobSpec::kRule:
       return {NewTask(job, 0, "rule", spec)};
     case v1::JobSpec::kVerdict:
@@ -312,6 +333,38 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
     default:
       return PlanLayouts(job, &LayoutsOfBlockReplay);
   }
+}
+
+std::vector<store::TaskRecord> PlanQuality(const v1::Job& job, int64_t number,
+                                           const std::vector<store::TaskRecord>& seeds) {
+  const v1::GenerationSpec& generation = job.spec().generation();
+  if (generation.against().empty() || generation.latents_only() || !job.spec().inject().empty() ||
+      generation.contract().num_frames() <= kMostFramesWithoutClip) {
+    return {};
+  }
+  std::vector<store::TaskRecord> tasks;
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const uint64_t seed = seeds[i].spec().generation().seeds(0);
+    v1::JobSpec spec;
+    v1::ComparisonSpec::GenerationPair& pair = *spec.mutable_comparison()->mutable_generations();
+    pair.set_a(job.name());
+    pair.set_b(generation.against());
+    *pair.mutable_spread() = generation.spread();
+    pair.set_repeat(generation.repeat());
+    pair.add_seeds(seed);
+    *spec.mutable_labels() = job.spec().labels();
+    spec.set_priority(job.spec().priority());
+    store::TaskRecord task = NewTask(job, static_cast<int32_t>(seeds.size() + i),
+                                     absl::StrCat("quality of seed ", seed), std::move(spec));
+    task.mutable_task()->set_kind(v1::JOB_KIND_COMPARISON);
+    store::Dependency& after = *task.add_waits_for();
+    after.set_use(store::Dependency::USE_TASK);
+    after.set_job(job.name());
+    after.set_job_number(number);
+    after.set_task(static_cast<int32_t>(i));
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
 }
 
 }  // namespace plumbline::server

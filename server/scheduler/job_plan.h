@@ -1,6 +1,7 @@
 #ifndef PLUMBLINE_SERVER_SCHEDULER_JOB_PLAN_H_
 #define PLUMBLINE_SERVER_SCHEDULER_JOB_PLAN_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ int64_t LayoutRows(const v1::Layout& layout);
 // The tasks of a job whose specification was checked, QUEUED, each with its share of the
 // specification and what it needs of a worker.
 std::vector<store::TaskRecord> PlanTasks(const v1::Job& job);
+
+// The tasks that compare the decoded seeds of a generation with what it was generated against, to
+// stand behind its own tasks, `seeds`; each waits for its seed. None where there is nothing to
+// compare with or nothing is decoded. `number` is the job's creation number.
+std::vector<store::TaskRecord> PlanQuality(const v1::Job& job, int64_t number,
+                                           const std::vector<store::TaskRecord>& seeds);
 
 }  // namespace plumbline::server
 

@@ -16,6 +16,7 @@
 #include "server/scheduler/full_model_validation.h"
 #include "server/scheduler/generation_validation.h"
 #include "server/scheduler/job_plan.h"
+#include "server/scheduler/media_validation.h"
 #include "server/scheduler/spec_checker.h"
 
 namespace plumbline::server {
@@ -102,12 +103,20 @@ void CheckBlockReplay(v1::JobSpec* spec, SpecChecker* checker) {
 
 void CheckComparison(const v1::JobSpec& spec, SpecChecker* checker) {
   checker->RefuseModelFields(spec);
-  if (!spec.comparison().has_tensors()) {
-    checker->Add("spec.comparison", "names nothing to compare", "tensors");
-    return;
+  switch (spec.comparison().subject_case()) {
+    case v1::ComparisonSpec::kTensors:
+      checker->File("spec.comparison.tensors.a", spec.comparison().tensors().a());
+      checker->File("spec.comparison.tensors.b", spec.comparison().tensors().b());
+      break;
+    case v1::ComparisonSpec::kMedia:
+      CheckMediaPair(spec.comparison().media(), checker);
+      break;
+    case v1::ComparisonSpec::kGenerations:
+      CheckGenerationPair(spec.comparison().generations(), checker);
+      break;
+    default:
+      checker->Add("spec.comparison", "names nothing to compare", "tensors, media or generations");
   }
-  checker->File("spec.comparison.tensors.a", spec.comparison().tensors().a());
-  checker->File("spec.comparison.tensors.b", spec.comparison().tensors().b());
 }
 
 void CheckLayout(const v1::JobSpec& spec, SpecChecker* checker) {

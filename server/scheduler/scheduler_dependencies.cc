@@ -20,6 +20,8 @@ absl::string_view RoleOf(store::Dependency::Use use) {
       return "the gate";
     case store::Dependency::USE_AGAINST:
       return "the generation to compare with";
+    case store::Dependency::USE_TASK:
+      return "a task before it";
     default:
       return "an input";
   }
@@ -72,8 +74,12 @@ void Scheduler::SettleTask(TaskKey key) {
     const absl::StatusOr<bool> over = Resolve(each, &task->record);
     if (!over.ok()) {
       task->record.clear_waits_for();
-      *task->record.mutable_task()->mutable_error() = ToRpcStatus(over.status());
-      FinishTask(key, task, v1::JOB_STATE_FAILED, over.status().message());
+      if (IsCancelled(key)) {  // What it waited for in its own job is.
+        FinishTask(key, task, v1::JOB_STATE_CANCELLED, jobs_.at(key.job).record.cancel_reason());
+      } else {
+        *task->record.mutable_task()->mutable_error() = ToRpcStatus(over.status());
+        FinishTask(key, task, v1::JOB_STATE_FAILED, over.status().message());
+      }
       FinishJobIfDone(key.job);
       return;
     }
@@ -121,6 +127,15 @@ absl::StatusOr<bool> Scheduler::Resolve(const store::Dependency& dependency,
       }
       record->set_against_run(state->record.task().run());
       return true;
+    }
+    case store::Dependency::USE_TASK: {
+      const TaskState* const state = FindTask({dependency.job_number(), dependency.task()});
+      if (state != nullptr && !IsFinal(state->record.task().state())) return false;
+      if (state != nullptr && state->record.task().state() == v1::JOB_STATE_SUCCEEDED) return true;
+      return WithReason(
+          absl::FailedPreconditionError(absl::StrCat(dependency.job(), "/tasks/", dependency.task(),
+                                                     " did not run to its end")),
+          "DEPENDENCY_FAILED");
     }
     default:
       if (!ended) return false;

@@ -26,6 +26,7 @@ constexpr char kFooter[] =
     "  plumbline jobs list\n"
     "  plumbline report JOB --format=json\n"
     "  plumbline compare A.safetensors B.safetensors\n"
+    "  plumbline compare-media A.mp4 B.mp4\n"
     "\n"
     "Without --server and PLUMBLINE_SERVER the command runs server and worker in its own process,\n"
     "with what they keep in PLUMBLINE_STATE_DIR, else XDG_STATE_HOME/plumbline, else\n"
@@ -54,6 +55,7 @@ class Parser {
     AddRule();
     AddVerdict();
     AddCompare();
+    AddCompareMedia();
     AddLayout();
   }
 
@@ -407,6 +409,30 @@ class Parser {
         &app_, "compare", "Every measure of every tensor of two safetensors files", &command);
     command->add_option("A", flags->a, "FILE or worker:PATH, judged")->required();
     command->add_option("B", flags->b, "FILE or worker:PATH, the reference")->required();
+    AddJobFlags(command, &flags->job);
+  }
+
+  void AddCompareMedia() {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<CompareMedia>(
+        &app_, "compare-media",
+        "Quality of a video and its sound against another: PSNR, SSIM, temporal RMSE,\n"
+        "audio, frame by frame",
+        &command);
+    command
+        ->add_option("A", flags->a,
+                     "MP4, WAV or safetensors (frames, samples): FILE or worker:PATH; name of\n"
+                     "a run; or of a generation job, as is B then; judged")
+        ->required();
+    command->add_option("B", flags->b, "The same, the reference")->required();
+    command->add_option("--diff", flags->difference,
+                        "Write a video of the difference to this MP4: grey where both are equal");
+    command->add_option("--spread", flags->spread,
+                        "Of jobs: generation by another provider composition, shown beside A;\n"
+                        "may be given several times");
+    command->add_option("--repeat", flags->repeat,
+                        "Of jobs: generation that repeats B, as a control");
+    command->add_option("--seeds", flags->seeds, "Of jobs: e.g. 42,43; default all");
     AddJobFlags(command, &flags->job);
   }
 

@@ -85,7 +85,9 @@ struct SubmitGeneration {
   std::string noise;                 // As `conditioning`.
   std::string gate;                  // Name of a full-model job.
   bool preflight = false;
-  std::string against;  // Name of a generation job.
+  std::string against;              // Name of a generation job.
+  std::vector<std::string> spread;  // Likewise.
+  std::string repeat;               // Likewise.
   bool verify_last_step = false;
   bool latents_only = false;
   std::string inject;
@@ -124,6 +126,16 @@ struct RecomputeVerdict {
 struct CompareFiles {
   std::string a;
   std::string b;
+  JobFlags job;
+};
+
+struct CompareMedia {
+  std::string a;  // File, worker:PATH, name of a run; or both names of generation jobs.
+  std::string b;
+  std::string difference;           // File to write; empty: none.
+  std::vector<std::string> spread;  // Generation jobs, beside those of a and b.
+  std::string repeat;               // Likewise.
+  std::string seeds;                // Likewise; empty: all.
   JobFlags job;
 };
 
@@ -200,9 +212,9 @@ struct ListFaults {
 using Command =
     std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
                  SubmitDiagnostic, ShowRule, SealRule, CompareRules, RecomputeVerdict, CompareFiles,
-                 BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
-                 ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun, VerifyRun, CompareRuns,
-                 AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
+                 CompareMedia, BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob,
+                 CompareJobs, DeleteJobs, ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun,
+                 VerifyRun, CompareRuns, AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

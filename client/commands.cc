@@ -199,6 +199,23 @@ class CommandRunner {
         [&](const InputResolver& resolve) { return ComparisonRequest(command, resolve); });
   }
 
+  Result Do(const CompareMedia& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    const bool of_jobs = IsJobName(command.a) && IsJobName(command.b);
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const JobRequest request,
+        of_jobs ? GenerationComparisonRequest(command)
+                : MediaComparisonRequest(
+                      command,
+                      [this](absl::string_view flag,
+                             absl::string_view written) -> absl::StatusOr<v1::InputFile> {
+                        if (!IsRunName(written)) return Resolve(flag, written);
+                        return FindRunMedia(flag, std::string(written), session_.get());
+                      }));
+    flags_ = request.flags;
+    return Runner().Run(request);
+  }
+
   Result Do(const BuildLayout& command) {
     PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, LayoutRequest(command));
     flags_ = request.flags;

@@ -20,7 +20,13 @@ void AddGenerationFlags(CLI::App* command, SubmitGeneration* flags) {
                  "Run without a gate; the run is marked and cannot be cited")
       ->excludes(gate);
   command->add_option("--against", flags->against,
-                      "Generation job whose runs the drift of the latents is measured from");
+                      "Generation job to compare with: drift of the latents after every step,\n"
+                      "and quality once it is decoded");
+  command->add_option("--spread", flags->spread,
+                      "Generation job of another provider composition, whose own distance from\n"
+                      "--against is shown; may be given several times");
+  command->add_option("--repeat", flags->repeat,
+                      "Generation job that repeats --against, as a control");
   command->add_flag("--verify-last-step", flags->verify_last_step,
                     "Compute the last saved step again and demand equal bytes");
   command->add_flag("--latents-only", flags->latents_only, "Stop at the latents");

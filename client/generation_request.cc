@@ -61,6 +61,10 @@ absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, Path
   if (!flags.gate.empty()) generation.set_gate(JobName(flags.gate));
   if (flags.preflight) generation.set_preflight(true);
   if (!flags.against.empty()) generation.set_against(JobName(flags.against));
+  for (const std::string& job : flags.spread) generation.add_spread(JobName(job));
+  if (!flags.repeat.empty()) generation.set_repeat(JobName(flags.repeat));
+  names.Add("generation.spread", "--spread", "");
+  names.Add("generation.repeat", "--repeat", flags.repeat);
   generation.set_verify_last_step(flags.verify_last_step);
   generation.set_latents_only(flags.latents_only);
   names.Add("generation.gate", "--gate", flags.gate);

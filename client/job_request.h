@@ -22,6 +22,7 @@ struct JobRequest {
   std::string report;        // Likewise.
   std::string rule;          // Likewise.
   std::string bundle;        // Folder to write, empty: none.
+  std::string difference;    // File to write, empty: none.
   bool wait = false;
 };
 
@@ -56,6 +57,14 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                                           const InputResolver& resolve);
 absl::StatusOr<JobRequest> ComparisonRequest(const CompareFiles& flags,
                                              const InputResolver& resolve);
+// "jobs/..."; "runs/...", or the 64 hex digits of a run where no file has that name.
+bool IsJobName(absl::string_view written);
+bool IsRunName(absl::string_view written);
+// Two files, or two runs' media; `resolve` also takes a run's name.
+absl::StatusOr<JobRequest> MediaComparisonRequest(const CompareMedia& flags,
+                                                  const InputResolver& resolve);
+// Two generation jobs.
+absl::StatusOr<JobRequest> GenerationComparisonRequest(const CompareMedia& flags);
 absl::StatusOr<JobRequest> LayoutRequest(const BuildLayout& flags);
 
 // Whether a flag names a file that must be uploaded.

@@ -201,6 +201,7 @@ absl::StatusOr<ExitStatus> JobRunner::Deliver(const JobRequest& request, const v
   }
   if (!request.save_tensors.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteTensors(request, job));
   if (!request.rule.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteRule(request, job));
+  if (!request.difference.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteDifference(request, job));
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_, report, job, request.bundle));
   }
@@ -227,6 +228,12 @@ absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& j
   return absl::OkStatus();
 }
 
+absl::Status JobRunner::WriteDifference(const JobRequest& request, const v1::Job& job) {
+  const std::vector<v1::Artifact> videos = ArtifactsOf(job, v1::ARTIFACT_ROLE_DIFFERENCE);
+  if (videos.empty()) return FieldError("--diff", "a sound alone makes no video", "two videos");
+  return DownloadArtifact(session_, videos.front(), request.difference);
+}
+
 absl::Status JobRunner::WriteRule(const JobRequest& request, const v1::Job& job) {
   const std::vector<v1::Artifact> rules = ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE);
   if (rules.empty()) return absl::InternalError(absl::StrCat(job.name(), " made no rule"));
@@ -243,6 +250,9 @@ absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
   if (!request.rule.empty()) {
     const bool seals = request.spec.has_rule();
     PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath(seals ? "--output" : "--freeze-rule", request.rule));
+  }
+  if (!request.difference.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--diff", request.difference));
   }
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));

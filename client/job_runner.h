@@ -31,6 +31,7 @@ class JobRunner {
  private:
   absl::StatusOr<ExitStatus> Deliver(const JobRequest& request, const v1::Job& job);
   absl::Status WriteTensors(const JobRequest& request, const v1::Job& job);
+  absl::Status WriteDifference(const JobRequest& request, const v1::Job& job);
   absl::Status WriteRule(const JobRequest& request, const v1::Job& job);
   absl::Status CheckOutputs(const JobRequest& request) const;
   void Withdraw(const std::string& job);

@@ -7,6 +7,7 @@
 #include "client/generation_text.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
+#include "client/quality_text.h"
 #include "client/rule_text.h"
 #include "client/sweep_text.h"
 #include "client/table.h"
@@ -83,6 +84,10 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return GenerationText(task, style);
     case v1::TaskReport::kDiagnostic:
       return DiagnosticText(task, style);
+    case v1::TaskReport::kMedia:
+      return MediaText(task, style);
+    case v1::TaskReport::kGenerationComparison:
+      return GenerationComparisonText(task, style);
     case v1::TaskReport::kSweep:
       return SweepText(task, style);
     case v1::TaskReport::kRecomputedVerdict:

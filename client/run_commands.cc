@@ -15,6 +15,7 @@ namespace plumbline::client {
 namespace {
 
 using Store = v1::StoreService::StubInterface;
+using Jobs = v1::JobService::StubInterface;
 
 constexpr int kPageSize = 1000;
 
@@ -29,6 +30,38 @@ absl::StatusOr<v1::Run> GetRun(const std::string& written, Session* session) {
 absl::StatusOr<std::string> FindRunName(const std::string& written, Session* session) {
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(written, session));
   return run.name();
+}
+
+absl::StatusOr<v1::InputFile> FindRunMedia(absl::string_view flag, const std::string& written,
+                                           Session* session) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(written, session));
+  v1::ListJobsRequest list;
+  list.mutable_filter()->add_kinds(v1::JOB_KIND_GENERATION);
+  do {
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
+                               session->Call(&Jobs::ListJobs, list));
+    for (const v1::Job& listed : page.jobs()) {
+      v1::GetJobRequest get;
+      get.set_name(listed.name());
+      const absl::StatusOr<v1::Job> job = session->Call(&Jobs::GetJob, get);
+      if (absl::IsNotFound(job.status())) continue;  // Deleted meanwhile.
+      if (!job.ok()) return job.status();
+      for (const v1::Task& task : job->tasks()) {
+        if (task.run() != run) continue;
+        for (const v1::Artifact& artifact : job->artifacts()) {
+          if (artifact.task() != task.name() || artifact.role() != v1::ARTIFACT_ROLE_FRAMES) {
+            continue;
+          }
+          v1::InputFile media;
+          media.set_artifact(artifact.name());
+          return media;
+        }
+      }
+    }
+    list.set_page_token(page.next_page_token());
+  } while (!list.page_token().empty());
+  return FieldError(flag, absl::StrCat("no generation has kept frames of ", run),
+                    "a run that was decoded");
 }
 
 absl::StatusOr<ExitStatus> DoListRuns(const ListRuns& command, Session* session,

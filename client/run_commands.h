@@ -13,6 +13,11 @@
 
 namespace plumbline::client {
 
+// The frames and samples that a generation kept of a run, whose first characters are enough.
+// INVALID_ARGUMENT on `flag` if no job has any.
+absl::StatusOr<v1::InputFile> FindRunMedia(absl::string_view flag, const std::string& written,
+                                           Session* session);
+
 absl::StatusOr<ExitStatus> DoListRuns(const ListRuns& command, Session* session,
                                       const Output& output);
 absl::StatusOr<ExitStatus> DoShowRun(const ShowRun& command, Session* session,

@@ -52,6 +52,9 @@ class GenerationTest : public testing::Test {
     generation.on_run = [this](const std::string& run) { run_ = run; };
     generation.on_step = [this](const v1::StepEvent& event) { steps_.push_back(event); };
     generation.on_latent_drift = [this](const v1::LatentDrift& drift) { drift_.push_back(drift); };
+    generation.on_preview = [this](const v1::PreviewEvent& preview) {
+      previews_.push_back(preview);
+    };
     generation.on_sensitivity = [this](const v1::SensitivityCheck& check) {
       environment_.generation.sensitivity.push_back(check);
     };
@@ -140,9 +143,10 @@ class GenerationTest : public testing::Test {
   GenerationFiles files_;
   steps::MemoryStepStore store_;
 
-  std::string run_;                     // Of the last attempt.
-  std::vector<v1::StepEvent> steps_;    // Of all attempts.
-  std::vector<v1::LatentDrift> drift_;  // Likewise.
+  std::string run_;                   // Of the last attempt.
+  std::vector<v1::StepEvent> steps_;  // Of all attempts.
+  std::vector<v1::LatentDrift> drift_;
+  std::vector<v1::PreviewEvent> previews_;  // Likewise.
 };
 
 }  // namespace plumbline::jobs

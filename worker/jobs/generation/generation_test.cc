@@ -70,6 +70,12 @@ TEST_F(GenerationTest, ReportSaysWhatRanAndWhatItGave) {
   EXPECT_EQ(report.steps_computed(), kSteps);
   EXPECT_EQ(report.steps_replayed(), 0);
   EXPECT_EQ(report.steps(0).video_timestep(), 0);
+  ASSERT_EQ(previews_.size(), static_cast<size_t>(kSteps));
+  for (int step = 0; step < kSteps; ++step) {
+    EXPECT_EQ(previews_[step].step(), step);
+    EXPECT_EQ(previews_[step].seed(), 42u);
+    EXPECT_EQ(previews_[step].png().substr(1, 3), "PNG");
+  }
   EXPECT_FALSE(report.reused());
   EXPECT_THAT(report.not_decoded(), HasSubstr("latents"));
   EXPECT_FALSE(report.trace().groups().empty());

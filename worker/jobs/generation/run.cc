@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "common/step_digest.h"
 #include "worker/drift/trace_check.h"
+#include "worker/jobs/generation/preview.h"
 #include "worker/jobs/generation/sensitivity.h"
 #include "worker/jobs/generation/step_bytes.h"
 
@@ -280,7 +281,23 @@ absl::Status GenerationRun::FinishStep(const Velocities& velocities, const v1::S
       *report_.add_latent_drift() = *std::move(drift);
     }
   }
+  PLUMBLINE_RETURN_IF_ERROR(SendPreview(step));
   SendProgress("");
+  return absl::OkStatus();
+}
+
+absl::Status GenerationRun::SendPreview(int32_t step) const {
+  if (!environment_.on_preview) return absl::OkStatus();
+  const h3::LayoutSpec& layout = setup_.layout;
+  v1::PreviewEvent preview;
+  preview.set_seed(setup_.seed);
+  preview.set_step(step);
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      *preview.mutable_png(),
+      LatentPreview({setup_.weights.config().in_channels, layout.latent_frames,
+                     layout.latent_height, layout.latent_width},
+                    state_->target_video()));
+  environment_.on_preview(preview);
   return absl::OkStatus();
 }
 

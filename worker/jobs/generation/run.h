@@ -67,6 +67,7 @@ class GenerationRun {
   absl::Status Inconsistent(absl::string_view tensor, absl::string_view what);
   void Judge(std::string entry, std::string gate);
   absl::Status CheckYield() const;
+  absl::Status SendPreview(int32_t step) const;
   void SendAcknowledged();
   void SendStep(int32_t step, v1::StepOrigin origin, double seconds) const;
   void SendProgress(absl::string_view activity) const;

@@ -300,6 +300,9 @@ TEST(CommandLineTest, OtherCommands) {
   EXPECT_EQ(ParseAs<DrainWorker>({"workers", "drain", "w"}).worker, "w");
   EXPECT_EQ(ParseAs<ListFaults>({"faults", "--job=block-replay"}).job_kind, "block-replay");
   EXPECT_EQ(ParseAs<CompareFiles>({"compare", "a", "b"}).b, "b");
+  const auto media = ParseAs<CompareMedia>({"compare-media", "a.mp4", "b.mp4", "--diff=d.mp4"});
+  EXPECT_EQ(media.b, "b.mp4");
+  EXPECT_EQ(media.difference, "d.mp4");
   const auto layout =
       ParseAs<BuildLayout>({"layout", "--layout=7,2,6,8,5,first", "--save-tensors=f"});
   EXPECT_EQ(LayoutRequest(layout)->spec.layout().layout().width(), 8);

@@ -212,5 +212,88 @@ TEST_F(DependenciesTest, GoesOnWaitingAfterARestart) {
             std::string(64, 'a'));
 }
 
+// A generation of two seeds whose quality is measured, as job 1.
+class QualityTest : public DependenciesTest {
+ protected:
+  QualityTest() {
+    Register("one");
+    v1::Job job;
+    job.set_name("jobs/job1");
+    job.set_kind(v1::JOB_KIND_GENERATION);
+    job.set_state(v1::JOB_STATE_QUEUED);
+    v1::GenerationSpec& generation = *job.mutable_spec()->mutable_generation();
+    generation.mutable_contract()->set_num_frames(22);
+    generation.add_seeds(42);
+    generation.add_seeds(43);
+    generation.set_against("jobs/other");
+    generation.add_spread("jobs/third");
+    std::vector<store::TaskRecord> tasks = PlanTasks(job);
+    for (store::TaskRecord& task : PlanQuality(job, 1, tasks)) tasks.push_back(task);
+    store::JobRecord record;
+    *record.mutable_job() = job;
+    scheduler_.AddJob(1, record, std::move(tasks));
+  }
+};
+
+TEST_F(QualityTest, EachSeedIsComparedOnceItIsGenerated) {
+  const v1::Lease first = Acquire("one");
+  ASSERT_EQ(first.task(), "jobs/job1/tasks/0");
+  EXPECT_EQ(scheduler_.Load().blocked, 2);
+  ASSERT_TRUE(scheduler_.Complete({1, 0}, first.fencing_token(), Report(v1::OUTCOME_PASSED)).ok());
+  EXPECT_EQ(scheduler_.Load().blocked, 1);
+  Run(1, 1, Report(v1::OUTCOME_PASSED));
+  const v1::Assignment quality = AcquireTask("one");
+  EXPECT_EQ(quality.lease().task(), "jobs/job1/tasks/2");
+  EXPECT_EQ(quality.title(), "quality of seed 42");
+  const v1::ComparisonSpec::GenerationPair& pair = quality.spec().comparison().generations();
+  EXPECT_EQ(pair.a(), "jobs/job1");
+  EXPECT_EQ(pair.b(), "jobs/other");
+  ASSERT_EQ(pair.spread_size(), 1);
+  ASSERT_EQ(pair.seeds_size(), 1);
+  EXPECT_EQ(pair.seeds(0), 42u);
+  ASSERT_TRUE(
+      scheduler_.Complete({1, 2}, quality.lease().fencing_token(), Report(v1::OUTCOME_FAILED))
+          .ok());
+  Run(1, 3, Report(v1::OUTCOME_PASSED));
+  const WriteSet set = scheduler_.TakeChanges();
+  EXPECT_EQ(LastState(set, true)->job_state().state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(LastState(set, true)->job_state().verdict().outcome(), v1::OUTCOME_FAILED);
+}
+
+TEST_F(QualityTest, WhatWasNotGeneratedIsNotCompared) {
+  const v1::Lease first = Acquire("one");
+  ASSERT_TRUE(Fail({1, 0}, first.fencing_token(), v1::FAILURE_CLASS_NUMERICAL).ok());
+  Run(1, 1, Report(v1::OUTCOME_PASSED));
+  Run(1, 3, Report(v1::OUTCOME_PASSED));
+  const WriteSet set = scheduler_.TakeChanges();
+  const v1::JobEvent& last = *LastState(set, true);
+  EXPECT_EQ(last.job_state().state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(last.job_state().message(), "it broke");
+}
+
+TEST_F(QualityTest, ACancelledGenerationCancelsItsComparison) {
+  ASSERT_TRUE(scheduler_.Cancel(1, "enough").ok());
+  const WriteSet set = scheduler_.TakeChanges();
+  EXPECT_EQ(LastState(set, true)->job_state().state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST(PlanQualityTest, NothingIsComparedThatIsNotDecoded) {
+  v1::Job job;
+  v1::GenerationSpec& generation = *job.mutable_spec()->mutable_generation();
+  generation.add_seeds(42);
+  generation.set_against("jobs/other");
+  generation.mutable_contract()->set_num_frames(22);
+  EXPECT_EQ(PlanQuality(job, 1, PlanTasks(job)).size(), 1u);
+  // Two latent frames make no clip.
+  generation.mutable_contract()->set_num_frames(5);
+  EXPECT_EQ(PlanQuality(job, 1, PlanTasks(job)).size(), 0u);
+  generation.mutable_contract()->set_num_frames(22);
+  generation.set_latents_only(true);
+  EXPECT_EQ(PlanQuality(job, 1, PlanTasks(job)).size(), 0u);
+  generation.set_latents_only(false);
+  generation.clear_against();
+  EXPECT_EQ(PlanQuality(job, 1, PlanTasks(job)).size(), 0u);
+}
+
 }  // namespace
 }  // namespace plumbline::server

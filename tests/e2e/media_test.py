@@ -2,12 +2,12 @@
 
 import json
 import math
-import os
+import pathlib
 import struct
 import subprocess
 import unittest
 
-from tests.e2e import harness
+from tests.e2e import browser, harness
 
 FRAMES, HEIGHT, WIDTH = 22, 64, 96
 RATE = 32000
@@ -15,6 +15,52 @@ SAMPLES = 22 * RATE // 24
 # Of the patches of a test card, red, green and blue in 8 bits.
 PATCHES = [(235, 30, 40), (20, 200, 60), (40, 60, 220), (240, 220, 30), (128, 128, 128),
            (16, 180, 190), (200, 60, 180), (245, 245, 245)]  # fmt: skip
+
+# Plays a video to its end and seeks in it, as a person would; what was seen and heard.
+PLAY = """
+const video = document.createElement('video');
+document.body.append(video);
+const frame = new Promise((resolve) => video.requestVideoFrameCallback(() => {
+  const canvas = document.createElement('canvas');
+  canvas.width = video.videoWidth;
+  canvas.height = video.videoHeight;
+  const context = canvas.getContext('2d');
+  context.drawImage(video, 0, 0);
+  const at = (x, y) => [...context.getImageData(x, y, 1, 1).data].slice(0, 3);
+  const colours = [];
+  for (let i = 0; i < 8; ++i) {
+    colours.push(at((i % 4) * canvas.width / 4 + canvas.width / 8,
+                    Math.floor(i / 4) * canvas.height / 2 + canvas.height / 4));
+  }
+  resolve(colours);
+}));
+const ended = new Promise((resolve, reject) => {
+  video.onended = () => resolve(video.currentTime);
+  video.onerror = () => reject(new Error(video.error.message));
+});
+video.src = '/video.mp4';
+await video.play();
+const colours = await frame;
+const end = await ended;
+// Seeks, as a player does.
+const sought = new Promise((resolve) => { video.onseeked = () => resolve(video.currentTime); });
+video.currentTime = video.duration / 2;
+const middle = await sought;
+const bytes = await (await fetch('/video.mp4')).arrayBuffer();
+const sound = await new OfflineAudioContext(2, 1, 32000).decodeAudioData(bytes);
+const channels = [0, 1].map((index) => {
+  const samples = sound.getChannelData(Math.min(index, sound.numberOfChannels - 1));
+  let crossings = 0, squares = 0;
+  for (let i = 1; i < samples.length; ++i) {
+    crossings += (samples[i - 1] < 0) !== (samples[i] < 0);
+    squares += samples[i] * samples[i];
+  }
+  return {hertz: crossings / 2 / sound.duration, rms: Math.sqrt(squares / samples.length)};
+});
+return {duration: video.duration, end, middle, width: video.videoWidth,
+        height: video.videoHeight, colours, sound: sound.duration, channels,
+        played: video.webkitAudioDecodedByteCount};
+"""
 
 
 def card():
@@ -146,6 +192,36 @@ class MediaTest(harness.Case):
                 delta=3,
                 msg=i,
             )
+
+    def test_a_browser_plays_it_with_its_colours_and_its_sound(self):
+        """Chromium, on a difference that shows the card and sounds two tones."""
+        quarter = bytes(round(127.5 + (value - 127.5) / 4) for value in card())
+        silence = [0.0] * SAMPLES
+        grey = media(self.path("grey.safetensors"), [bytes([128] * len(quarter))] * FRAMES,
+                     silence, silence)  # fmt: skip
+        low = media(self.path("low.safetensors"), [quarter] * FRAMES)
+        video = self.path("difference.mp4")
+        ended, _ = self.compare(low, grey, f"--diff={video}")
+        self.assertEqual(ended.status, 1, ended)
+        seen = browser.run_page(
+            PLAY, {"/video.mp4": ("video/mp4", pathlib.Path(video).read_bytes())}
+        )
+        self.assertIsNotNone(seen, "the browser has not answered")
+        self.assertNotIn("error", seen)
+        self.assertEqual((seen["width"], seen["height"]), (WIDTH, HEIGHT))
+        self.assertAlmostEqual(seen["duration"], FRAMES / 24, delta=0.03)
+        self.assertAlmostEqual(seen["end"], FRAMES / 24, delta=0.05)
+        self.assertAlmostEqual(seen["middle"], FRAMES / 48, delta=0.05)
+        for patch, colour in zip(PATCHES, seen["colours"]):
+            for wanted, shown in zip(patch, colour):
+                # Two for the quarter's rounding, the rest for the codec's.
+                meant = 127.5 + 4 * (round(127.5 + (wanted - 127.5) / 4) - 128)
+                self.assertAlmostEqual(shown, meant, delta=6, msg=f"{patch}: {colour}")
+        self.assertGreater(seen["played"], 0)
+        self.assertAlmostEqual(seen["sound"], SAMPLES / RATE, delta=0.05)
+        for channel, hertz in zip(seen["channels"], (440, 660)):
+            self.assertAlmostEqual(channel["hertz"], hertz, delta=15)
+            self.assertAlmostEqual(channel["rms"], 0.5 / 2**0.5, delta=0.03)
 
 
 if __name__ == "__main__":

@@ -296,6 +296,8 @@ class Parser {
         group, "compare", "Two runs' steps, byte for byte; exit status 1 if they differ", &command);
     command->add_option("A", compare->a, "Name of a run")->required();
     command->add_option("B", compare->b, "Name of the run to compare with")->required();
+    command->add_flag("--media", compare->media,
+                      "Also the quality of what the first was decoded to against the second");
     auto* adopt = AddCommand<AdoptRun>(
         group, "adopt", "Carry a run on that was recorded under another identity", &command);
     add_run(&adopt->run);

@@ -196,6 +196,7 @@ struct VerifyRun {
 struct CompareRuns {
   std::string a;
   std::string b;
+  bool media = false;
 };
 struct AdoptRun {
   std::string run;

@@ -201,6 +201,11 @@ class CommandRunner {
 
   Result Do(const CompareMedia& command) {
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    return DoCompareMedia(command);
+  }
+
+  // Connected already.
+  Result DoCompareMedia(const CompareMedia& command) {
     const bool of_jobs = IsJobName(command.a) && IsJobName(command.b);
     PLUMBLINE_ASSIGN_OR_RETURN(
         const JobRequest request,
@@ -385,7 +390,17 @@ class CommandRunner {
   Result Do(const ListRuns& command) { return DoWithRuns(command, &DoListRuns); }
   Result Do(const ShowRun& command) { return DoWithRuns(command, &DoShowRun); }
   Result Do(const VerifyRun& command) { return DoWithRuns(command, &DoVerifyRun); }
-  Result Do(const CompareRuns& command) { return DoWithRuns(command, &DoCompareRuns); }
+  Result Do(const CompareRuns& command) {
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/command.media));
+    PLUMBLINE_ASSIGN_OR_RETURN(const ExitStatus steps,
+                               DoCompareRuns(command, session_.get(), out_));
+    if (!command.media) return steps;
+    CompareMedia media;
+    PLUMBLINE_ASSIGN_OR_RETURN(media.a, FindRunName(command.a, session_.get()));
+    PLUMBLINE_ASSIGN_OR_RETURN(media.b, FindRunName(command.b, session_.get()));
+    PLUMBLINE_ASSIGN_OR_RETURN(const ExitStatus quality, DoCompareMedia(media));
+    return quality == kExitPassed ? steps : quality;
+  }
   Result Do(const AdoptRun& command) { return DoWithRuns(command, &DoAdoptRun); }
   Result Do(const DeleteRuns& command) { return DoWithRuns(command, &DoDeleteRuns); }
   Result Do(const BackupRuns& command) { return DoWithRuns(command, &DoBackupRuns); }

@@ -42,7 +42,7 @@ inline uint8_t ToByte(float value) {
   return static_cast<uint8_t>(std::nearbyint(std::min(value, 1.0f) * 255.0f));
 }
 
-// A video, frame after frame. One thread.
+// A video, frame after frame. One thread at a time.
 class FrameSource {
  public:
   virtual ~FrameSource() = default;

@@ -53,16 +53,23 @@ dev_demo() {
   demo_generation "$server" "$worker_pid"
 }
 
-# Three seeds, their worker told to end while it is in the middle of the second one. Another worker goes on at the next
-# step. SERVER, WORKER_PID: of what runs.
+# Three seeds, first by the provider, then by the candidate, whose worker is told to end while it is in the middle of
+# the second one; another worker goes on at the next step. All are decoded, and the candidate's videos are measured
+# against the provider's, beside the provider's own spread. SERVER, WORKER_PID: of what runs.
 demo_generation() {
   local server="$1" worker_pid="$2"
-  local client=(bazel-bin/client/plumbline)
-  echo "== Generation of three seeds, preempted half-way on purpose"
   write_demo_generation
-  local job
-  job="$("${client[@]}" submit generation --server="$server" --checkpoint="$ROOT/tests/golden/checkpoint" \
-    --contract="$SCRATCH/contract.json" --conditioning="$SCRATCH/conditioning.safetensors" --preflight)"
+  echo "== Generation of three seeds by the provider: as it is, with other attention kernels, and once more"
+  local reference spread repeat job
+  reference="$(submit_demo_generation "$server" contract --composition=provider)"
+  spread="$(submit_demo_generation "$server" contract --composition=provider/sdpa-math)"
+  # Of a contract with other bounds, so that it is another run and nothing is taken from the first.
+  repeat="$(submit_demo_generation "$server" contract-again --composition=provider)"
+  await_demo_jobs "$server" "$reference" "$spread" "$repeat"
+
+  echo "== Generation of three seeds by the candidate, preempted half-way on purpose"
+  job="$(submit_demo_generation "$server" contract --preflight --against="$reference" --spread="$spread" \
+    --repeat="$repeat")"
   until [[ "$(saved_steps "$server" "$job")" -ge $((DEMO_STEPS * 3 / 2)) ]]; do
     kill -0 "$worker_pid" 2>/dev/null || die "worker ended too early: $(tail -n 1 "$SCRATCH/worker.log")"
     sleep 0.05
@@ -71,11 +78,25 @@ demo_generation() {
   wait "$worker_pid"
   echo "the worker has handed its task back; another one goes on"
   start_worker "$server" worker-2
-  "${client[@]}" jobs watch "$job" --server="$server" >"$SCRATCH/watch.log" || true
-  "${client[@]}" report "$job" --server="$server"
+  await_demo_jobs "$server" "$job"
+  bazel-bin/client/plumbline report "$job" --server="$server"
 }
 
-DEMO_STEPS=100
+# The name of a new generation job. SERVER CONTRACT [FLAG...]
+submit_demo_generation() {
+  bazel-bin/client/plumbline submit generation --server="$1" --checkpoint="$ROOT/tests/golden/checkpoint" \
+    --contract="$SCRATCH/$2.json" --conditioning="$SCRATCH/conditioning.safetensors" "${@:3}"
+}
+
+# Waits until jobs have ended. SERVER JOB...
+await_demo_jobs() {
+  local job
+  for job in "${@:2}"; do
+    bazel-bin/client/plumbline jobs watch "$job" --server="$1" >>"$SCRATCH/watch.log" || true
+  done
+}
+
+DEMO_STEPS=40
 
 # How many steps the server has of a job's runs.
 saved_steps() {
@@ -83,12 +104,12 @@ saved_steps() {
     awk 'match($0, / [0-9]+\/[0-9]+ /) { split(substr($0, RSTART), part, "/"); steps += part[1] } END { print steps + 0 }'
 }
 
-# The captured prompt and keyframe of tests/golden as a conditioning file, and a contract of their size.
+# The captured prompt and keyframe of tests/golden as a conditioning file, and contracts of their size.
 write_demo_generation() {
-  cat >"$SCRATCH/contract.json" <<JSON
-{"seeds": [42, 43, 44], "num_frames": 5, "height": 96, "width": 128, "num_audio_latents": 5,
- "num_inference_steps": $((DEMO_STEPS + 1)), "rng": "torch-cpu"}
-JSON
+  local contract='"seeds": [42, 43, 44], "num_frames": 22, "height": 96, "width": 128, "rng": "torch-cpu",'
+  contract+="\"num_inference_steps\": $((DEMO_STEPS + 1))"
+  echo "{$contract}" >"$SCRATCH/contract.json"
+  echo "{$contract, \"bounds\": {\"psnr_db_min\": 29}}" >"$SCRATCH/contract-again.json"
   PYTHONPATH="$ROOT" python3 - "$ROOT/tests/golden" "$SCRATCH/conditioning.safetensors" <<'PYTHON'
 import struct, sys
 from tests.e2e.harness import read_safetensors, write_safetensors

@@ -1,14 +1,18 @@
-# ./dev bench: what the coordinator must be as fast as, against its peers in the same run.
+# ./dev bench: what the coordinator must be as fast as, against its peers in the same run, and how fast videos are
+# compared.
 
 dev_bench() {
   (($# <= 1)) || die "bench takes one folder at most"
   require_packages build
   # Not optimised: what takes the time is RocksDB's, OpenSSL's and the kernel's.
-  run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench
+  run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench //worker/media/bench:compare_bench
 
   echo "== Steps of 14.4 MB written one after another, synced"
   bazel-bin/server/bench/step_store_bench "$@"
 
   echo "== Start with many jobs and runs"
   bazel-bin/server/bench/store_start_bench "$@"
+
+  echo "== Two videos of the released size compared"
+  bazel-bin/worker/media/bench/compare_bench "$@"
 }

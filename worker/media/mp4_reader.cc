@@ -6,12 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/media/ffmpeg_objects.h"
+#include "worker/media/limits.h"
 
 namespace plumbline::media {
 namespace {
-
-constexpr int kMaxSide = 1 << 14;
-constexpr int64_t kMaxSamples = int64_t{1} << 26;
 
 // One stream of a file, decoded.
 class Stream {
@@ -130,10 +128,10 @@ class Mp4Source final : public FrameSource {
           static_cast<double>(stream.avg_frame_rate.num) / stream.avg_frame_rate.den;
     }
     if (format_.frames < 1) return stream_.Bad("its index lists no frames");
-    if (format_.height < 1 || format_.width < 1 || format_.height > kMaxSide ||
-        format_.width > kMaxSide) {
+    if (!IsReadableFrameSize(format_.height, format_.width)) {
       return stream_.Bad(absl::StrCat("frames of ", format_.width, "x", format_.height,
-                                      "; sides of 1 to ", kMaxSide, " are read"));
+                                      "; accepted: sides of 1 to ", kMaxFrameSide, ", at most ",
+                                      kMaxFramePixels, " pixels"));
     }
     bytes_.resize(static_cast<size_t>(format_.ValuesPerFrame()));
     return true;

@@ -11,6 +11,7 @@
 #include "common/safetensors.h"
 #include "common/status.h"
 #include "worker/media/frame_order.h"
+#include "worker/media/limits.h"
 #include "worker/media/tensor_media.h"
 
 namespace plumbline::media {
@@ -18,10 +19,7 @@ namespace {
 
 constexpr double kDefaultFrameRate = 24;
 constexpr int32_t kDefaultSamplingRate = 32000;
-constexpr int32_t kMaxSamplingRate = 384000;
-constexpr int64_t kMaxSide = 1 << 14;
 constexpr int64_t kMaxFrames = 1 << 20;
-constexpr int64_t kMaxSamples = int64_t{1} << 26;
 
 absl::Status Bad(const SafetensorsFile& file, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", what));
@@ -46,13 +44,13 @@ absl::Status ReadNumber(const SafetensorsFile& file, const std::string& key, dou
 }
 
 absl::Status CheckSize(const SafetensorsFile& file, const VideoFormat& format) {
-  if (format.frames >= 1 && format.frames <= kMaxFrames && format.height >= 1 &&
-      format.height <= kMaxSide && format.width >= 1 && format.width <= kMaxSide) {
+  if (format.frames >= 1 && format.frames <= kMaxFrames &&
+      IsReadableFrameSize(format.height, format.width)) {
     return absl::OkStatus();
   }
-  return Bad(
-      file, absl::StrCat(format.frames, " frames of ", format.width, "x", format.height,
-                         "; accepted: 1 to ", kMaxFrames, " frames with sides of 1 to ", kMaxSide));
+  return Bad(file, absl::StrCat(format.frames, " frames of ", format.width, "x", format.height,
+                                "; accepted: 1 to ", kMaxFrames, " frames with sides of 1 to ",
+                                kMaxFrameSide, ", at most ", kMaxFramePixels, " pixels"));
 }
 
 // `frames`, read where they lie.
@@ -154,8 +152,8 @@ absl::StatusOr<std::unique_ptr<FrameSource>> OpenKept(std::shared_ptr<const Safe
     return BadShape(*file, *ends_info, "I64 (frames)");
   }
   double height = 0, width = 0;
-  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(*file, "height", kMaxSide, &height));
-  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(*file, "width", kMaxSide, &width));
+  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(*file, "height", kMaxFrameSide, &height));
+  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(*file, "width", kMaxFrameSide, &width));
   format.frames = ends_info->shape[0];
   format.height = static_cast<int64_t>(height);
   format.width = static_cast<int64_t>(width);
@@ -204,7 +202,7 @@ absl::StatusOr<AudioTrack> ReadSamples(const SafetensorsFile& file) {
                     absl::StrCat("F32 (1 or 2 channels, 1 to ", kMaxSamples, " samples)"));
   }
   double rate = kDefaultSamplingRate;
-  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(file, "sampling_rate", kMaxSamplingRate, &rate));
+  PLUMBLINE_RETURN_IF_ERROR(ReadNumber(file, "sampling_rate", kMaxSampleRateHz, &rate));
   track.sample_rate_hz = static_cast<int32_t>(std::ceil(rate));
   track.channels = samples->shape[0];
   track.samples.resize(samples->size_bytes() / sizeof(float));

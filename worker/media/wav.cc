@@ -8,6 +8,7 @@
 #include "common/files.h"
 #include "common/mapped_file.h"
 #include "common/status.h"
+#include "worker/media/limits.h"
 
 namespace plumbline::media {
 namespace {
@@ -18,8 +19,6 @@ constexpr uint16_t kInteger = 1;
 constexpr uint16_t kFloat = 3;
 constexpr uint16_t kExtensible = 0xfffe;
 constexpr int64_t kMaxChannels = 2;
-constexpr int64_t kMaxSamples = int64_t{1} << 26;
-constexpr uint32_t kMaxRate = 384000;
 
 using Bytes = absl::Span<const uint8_t>;
 
@@ -53,7 +52,7 @@ std::optional<Format> ReadFormat(Bytes chunk) {
                         (format.encoding == kInteger &&
                          (format.bits == 16 || format.bits == 24 || format.bits == 32));
   if (!is_known || format.channels < 1 || format.channels > kMaxChannels || format.rate < 1 ||
-      format.rate > kMaxRate) {
+      format.rate > static_cast<uint32_t>(kMaxSampleRateHz)) {
     return std::nullopt;
   }
   return format;
@@ -151,11 +150,11 @@ absl::StatusOr<AudioTrack> ReadWav(const std::string& path) {
       }
     } else if (name == "data") {
       if (!format.has_value()) return bad("samples before their format");
-      AudioTrack track = ReadData(*format, rest.subspan(0, length));
-      if (track.samples.empty()) return bad("it holds no samples");
-      if (track.SamplesPerChannel() > kMaxSamples) {
+      if (length / (format->bits / 8 * format->channels) > static_cast<uint64_t>(kMaxSamples)) {
         return bad(absl::StrCat("more than ", kMaxSamples, " samples a channel"));
       }
+      AudioTrack track = ReadData(*format, rest.subspan(0, length));
+      if (track.samples.empty()) return bad("it holds no samples");
       return track;
     }
     rest.remove_prefix(std::min<uint64_t>(length + length % 2, rest.size()));

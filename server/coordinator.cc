@@ -58,6 +58,7 @@ class Coordinator::Impl {
 
   ~Impl() {
     Shutdown(absl::ZeroDuration());
+    retention_.reset();
     if (dispatcher_ != nullptr) dispatcher_->StopClock();
     steps_.reset();
     // Its last answers still reach the dispatcher.
@@ -71,6 +72,9 @@ class Coordinator::Impl {
     dispatcher.scheduler = options_.scheduler;
     dispatcher.on_attempt_done = [this](absl::Duration duration) {
       server_metrics_.RecordAttempt(duration);
+    };
+    dispatcher.on_step = [this](const v1::StepEvent& step) {
+      server_metrics_.RecordStep(step.origin(), absl::Seconds(step.seconds()));
     };
     dispatcher_ = std::make_unique<Dispatcher>(options_.clock, options_.ids, store_.get(), &hub_,
                                                std::move(dispatcher));
@@ -89,7 +93,10 @@ class Coordinator::Impl {
     api_.stopping = &stopping_;
     api_.takes_plugin_uploads = options_.takes_plugin_uploads;
     PLUMBLINE_RETURN_IF_ERROR(StartGrpc());
-    return StartHttp();
+    PLUMBLINE_RETURN_IF_ERROR(StartHttp());
+    retention_ = std::make_unique<Retention>(options_.clock, store_.get(), dispatcher_.get(),
+                                             files_.get(), options_.retention);
+    return absl::OkStatus();
   }
 
   void Shutdown(absl::Duration grace) {
@@ -129,6 +136,7 @@ class Coordinator::Impl {
     StoreOptions store;
     store.path = absl::StrCat(options_.data_dir, "/store");
     store.clock = options_.clock;
+    store.env = options_.env;
     store.on_write = [this](absl::Duration duration, int sets) {
       server_metrics_.RecordStoreWrite(duration, sets);
     };
@@ -148,9 +156,10 @@ class Coordinator::Impl {
       server_metrics_.RecordStepWrite(duration, bytes);
     };
     PLUMBLINE_ASSIGN_OR_RETURN(steps_, StepStore::Open(store_.get(), std::move(steps)));
-    backups_ = std::make_unique<Backups>(
-        store_.get(), options_.backup_dir.empty() ? absl::StrCat(options_.data_dir, "/backups")
-                                                  : options_.backup_dir);
+    backups_ = std::make_unique<Backups>(store_.get(), files_.get(),
+                                         options_.backup_dir.empty()
+                                             ? absl::StrCat(options_.data_dir, "/backups")
+                                             : options_.backup_dir);
     return absl::OkStatus();
   }
 
@@ -167,6 +176,7 @@ class Coordinator::Impl {
                                    options_.clock->Now());
       server_metrics_.SetWatchers(hub_.listeners());
       server_metrics_.SetStepBytes(steps_->size_bytes());
+      server_metrics_.SetStore(store_->size_bytes(), store_->Health().ok());
       HttpResponse response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       response.body = metrics_.Serialize();
@@ -239,8 +249,9 @@ class Coordinator::Impl {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<StepStore> steps_;
-  std::unique_ptr<Backups> backups_;
   std::unique_ptr<ArtifactFiles> files_;
+  std::unique_ptr<Backups> backups_;
+  std::unique_ptr<Retention> retention_;
   Api api_;
   GrpcWebBridge bridge_;
   std::unique_ptr<StaticFiles> web_;

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/random_id.h"
+#include "server/retention.h"
 #include "server/scheduler/scheduler.h"
 
 namespace plumbline::server {
@@ -33,8 +34,12 @@ struct CoordinatorOptions {
   // like on the workers' machines may be let do it.
   bool takes_plugin_uploads = false;
   SchedulerOptions scheduler;
+  RetentionOptions retention;
+  // Through which the store's files are reached; null: the machine's own. Must outlive the
+  // coordinator.
+  rocksdb::Env* env = nullptr;
   // Both must outlive the coordinator.
-  Clock* clock = SystemClock();
+  Clock* clock = SteadyClock();
   IdSource* ids = RandomIds();
 };
 

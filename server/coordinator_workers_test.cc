@@ -318,6 +318,7 @@ TEST_F(WorkersTest, TheServerSaysHowItIs) {
   const std::string metrics = http.Get("/metrics")->body;
   EXPECT_TRUE(absl::StrContains(metrics, "plumbline_queue_depth_tasks{waits_for=\"worker\"} 1"))
       << metrics;
+  EXPECT_TRUE(absl::StrContains(metrics, "plumbline_store_healthy 1")) << metrics;
   EXPECT_TRUE(absl::StrContains(
       metrics, "plumbline_rpcs_total{code=\"OK\",method=\"JobService/CreateJob\"} 1"))
       << metrics;

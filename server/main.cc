@@ -20,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "server/coordinator.h"
 #include "server/store/backups.h"
+#include "server/store/store_check.h"
 
 namespace plumbline::server {
 namespace {
@@ -40,8 +41,31 @@ struct Flags {
   bool takes_plugin_uploads = false;
   std::string fair_share_label = "team";
   std::vector<std::string> quotas;
+  std::string keep_jobs = "inf";
+  std::string keep_events = "720h";
   std::optional<int64_t> restore;
+  bool check = false;
 };
+
+absl::Status ParseKeep(absl::string_view flag, const std::string& text, absl::Duration* keep) {
+  if (absl::ParseDuration(text, keep) && *keep >= absl::ZeroDuration()) return absl::OkStatus();
+  return FieldError(flag, absl::StrCat(Quoted(text), " is no duration"), "e.g. 720h, or inf");
+}
+
+// Prints what it finds. An error where there is any.
+absl::Status Check(const std::string& data_dir) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const StoreCheck::Result result, StoreCheck::Run(data_dir));
+  for (const std::string& problem : result.problems) std::printf("%s\n", problem.c_str());
+  std::printf(
+      "%lld jobs, %lld tasks, %lld events, %lld runs, %lld steps, %lld blobs, %lld artifacts, "
+      "%lld bytes of blobs and artifacts: %lld problems\n",
+      static_cast<long long>(result.jobs), static_cast<long long>(result.tasks),
+      static_cast<long long>(result.events), static_cast<long long>(result.runs),
+      static_cast<long long>(result.steps), static_cast<long long>(result.blobs),
+      static_cast<long long>(result.artifacts), static_cast<long long>(result.bytes),
+      static_cast<long long>(result.problem_count));
+  return result.problem_count == 0 ? absl::OkStatus() : absl::DataLossError("the store is damaged");
+}
 
 // "VALUE=N" each.
 absl::StatusOr<std::map<std::string, int>> ParseQuotas(const std::vector<std::string>& texts) {
@@ -74,8 +98,9 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
       return FieldError("restore", absl::StrCat(*flags.restore, " is no number of a backup"),
                         "1 or more, or 0 for the newest");
     }
-    return Backups::Restore(backup_dir, *flags.restore, absl::StrCat(flags.data_dir, "/store"));
+    return Backups::Restore(backup_dir, *flags.restore, flags.data_dir);
   }
+  if (flags.check) return Check(flags.data_dir);
   CoordinatorOptions options;
   options.backup_dir = backup_dir;
   options.step_budget_bytes = flags.step_budget_bytes;
@@ -85,6 +110,9 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.web_dir = flags.web_dir;
   options.cors_origins = flags.cors_origins;
   options.data_dir = flags.data_dir;
+  PLUMBLINE_RETURN_IF_ERROR(ParseKeep("keep-jobs", flags.keep_jobs, &options.retention.keep_jobs));
+  PLUMBLINE_RETURN_IF_ERROR(
+      ParseKeep("keep-events", flags.keep_events, &options.retention.keep_events));
   SchedulerOptions& scheduler = options.scheduler;
   if (!absl::ParseDuration(flags.lease_duration, &scheduler.lease_duration) ||
       scheduler.lease_duration < absl::Seconds(1) || scheduler.lease_duration > absl::Hours(1)) {
@@ -152,6 +180,15 @@ int Main(int argc, char** argv) {
                "one runs code on the workers' machines");
   app.add_option("--backup-dir", flags.backup_dir,
                  "Keep backups in this folder. Default: backups in --data-dir");
+  app.add_option("--keep-jobs", flags.keep_jobs,
+                 "Delete jobs that ended so long ago, with their reports and artifacts")
+      ->capture_default_str();
+  app.add_option("--keep-events", flags.keep_events,
+                 "Delete the events, all but the last, of jobs that ended so long ago")
+      ->capture_default_str();
+  app.add_flag("--check", flags.check,
+               "Verify --data-dir, which no server may have open, and end: every record, checksum "
+               "and digest. Exit status 1 if something is wrong");
   app.add_option("--restore", flags.restore,
                  "Write this backup (its number; 0: the newest) to --data-dir, where there must be "
                  "no store, and end");
@@ -172,7 +209,7 @@ int Main(int argc, char** argv) {
   const absl::Status status = Run(flags, signals);
   if (status.ok()) return 0;
   std::fprintf(stderr, "plumbline-server: %s\n", std::string(status.message()).c_str());
-  return absl::IsInvalidArgument(status) ? 2 : 3;
+  return absl::IsInvalidArgument(status) ? 2 : flags.check && absl::IsDataLoss(status) ? 1 : 3;
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ struct WorkerOptions {
   std::map<std::string, std::string> attempt_labels;
   // How long a task that runs may go on after RequestDrain().
   absl::Duration grace = absl::Seconds(20);
-  Clock* clock = SystemClock();
+  Clock* clock = SteadyClock();
 };
 
 // A worker: registers with a coordinator and does its tasks, one after another, until it is to end.

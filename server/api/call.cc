@@ -19,6 +19,8 @@ void CallTimer::End(const absl::Status& status) const {
                            api_.clock->Now() - start_);
 }
 
+absl::Status CallerLeft() { return absl::CancelledError("the caller has left"); }
+
 void UnaryCall::End(const absl::Status& status) {
   timer_.End(status);
   {

@@ -56,12 +56,26 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   std::function<void()> on_cancel_ ABSL_GUARDED_BY(mutex_);
 };
 
+// What a call ends with whose caller has left, or whose deadline has passed, before its work is
+// done.
+absl::Status CallerLeft();
+
+// Posts `work` (a void(UnaryCall*), which ends the call) to the pool. If the caller has left before
+// its turn comes, the call ends and the work is never begun.
+template <typename Work>
+grpc::ServerUnaryReactor* PostToPool(const Api& api, absl::string_view method, Work work) {
+  auto* const call = new UnaryCall(api, method);
+  api.pool->Post([call, work = std::move(work)]() mutable {
+    call->IsCancelled() ? call->End(CallerLeft()) : work(call);
+  });
+  return call;
+}
+
 // Runs `work` (an absl::Status()) on the pool and ends the call with what it returns.
 template <typename Work>
 grpc::ServerUnaryReactor* RunOnPool(const Api& api, absl::string_view method, Work work) {
-  auto* const call = new UnaryCall(api, method);
-  api.pool->Post([call, work = std::move(work)]() mutable { call->End(work()); });
-  return call;
+  return PostToPool(api, method,
+                    [work = std::move(work)](UnaryCall* call) mutable { call->End(work()); });
 }
 
 // A call that ends at once.

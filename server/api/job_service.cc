@@ -26,20 +26,24 @@ namespace {
 constexpr int kMaxPageSize = 1000;
 constexpr int kDefaultPageSize = 50;
 constexpr size_t kMaxRequestIdBytes = 128;
+constexpr int kJobsBetweenLooks = 256;
 constexpr absl::string_view kCreateJob = "JobService/CreateJob";
 // A job that another one waits for ends once, so that few tries are enough.
 constexpr int kMaxTries = 10;
 
-class JobServiceImpl final : public v1::JobService::CallbackService {
+// Events are sent as they are stored, without being decoded.
+using RawWatchService = v1::JobService::WithRawCallbackMethod_WatchJob<v1::JobService::CallbackService>;
+
+class JobServiceImpl final : public RawWatchService {
  public:
   explicit JobServiceImpl(const Api& api) : api_(api) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext*,
                                       const v1::CreateJobRequest* request,
                                       v1::Job* response) override {
-    auto* const call = new UnaryCall(api_, kCreateJob);
-    api_.pool->Post([this, call, request, response] { Create(call, request, response, 0); });
-    return call;
+    return PostToPool(api_, kCreateJob, [this, request, response](UnaryCall* call) {
+      Create(call, request, response, 0);
+    });
   }
 
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext*, const v1::GetJobRequest* request,
@@ -53,16 +57,16 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext*,
                                      const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override {
-    return RunOnPool(api_, "JobService/ListJobs",
-                     [this, request, response] { return List(*request, response); });
+    return PostToPool(api_, "JobService/ListJobs", [this, request, response](UnaryCall* call) {
+      call->End(List(*request, *call, response));
+    });
   }
 
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext*,
                                       const v1::CancelJobRequest* request,
                                       v1::Job* response) override {
     constexpr absl::string_view kMethod = "JobService/CancelJob";
-    auto* const call = new UnaryCall(api_, kMethod);
-    api_.pool->Post([this, call, request, response] {
+    return PostToPool(api_, kMethod, [this, request, response](UnaryCall* call) {
       const absl::StatusOr<int64_t> number = FindJob(api_, request->name(), "name");
       if (!number.ok()) {
         call->End(number.status());
@@ -79,15 +83,13 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
                                    });
                                  });
     });
-    return call;
   }
 
   grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext*,
                                       const v1::DeleteJobRequest* request,
                                       google::protobuf::Empty*) override {
     constexpr absl::string_view kMethod = "JobService/DeleteJob";
-    auto* const call = new UnaryCall(api_, kMethod);
-    api_.pool->Post([this, call, request] {
+    return PostToPool(api_, kMethod, [this, request](UnaryCall* call) {
       const absl::StatusOr<int64_t> number = FindJob(api_, request->name(), "name");
       absl::Status status = number.status();
       if (number.ok()) {
@@ -102,7 +104,6 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
       }
       call->End(status);
     });
-    return call;
   }
 
   grpc::ServerUnaryReactor* GetReport(grpc::CallbackServerContext*,
@@ -130,9 +131,16 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
                      [this, request, response] { return Compare(*request, response); });
   }
 
-  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext*,
-                                                   const v1::WatchJobRequest* request) override {
-    return NewWatchJobStream(api_, *request);
+  using RawWatchService::WatchJob;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchJob(grpc::CallbackServerContext*,
+                                                       const grpc::ByteBuffer* encoded) override {
+    grpc::ByteBuffer buffer = *encoded;
+    v1::WatchJobRequest request;
+    const grpc::Status parsed =
+        grpc::SerializationTraits<v1::WatchJobRequest>::Deserialize(&buffer, &request);
+    // Without a name it ends by itself, as a bad request.
+    if (!parsed.ok()) request.Clear();
+    return NewWatchJobStream(api_, request);
   }
 
   grpc::ServerWriteReactor<v1::WatchJobsResponse>* WatchJobs(
@@ -199,7 +207,8 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     return job;
   }
 
-  absl::Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) const {
+  absl::Status List(const v1::ListJobsRequest& request, const UnaryCall& call,
+                    v1::ListJobsResponse* response) const {
     if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
       return FieldError("page_size", absl::StrCat(request.page_size(), " is out of range"),
                         "1 to 1000, or 0 for 50");
@@ -213,9 +222,12 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
     }
     int64_t bytes = 0;
     bool more = false;
+    int visited = 0;
     std::vector<int64_t> numbers;
     PLUMBLINE_RETURN_IF_ERROR(
         api_.store->VisitJobs(before, [&](int64_t number, const store::JobRecord& record) {
+          // A filter that matches little reads much.
+          if (++visited % kJobsBetweenLooks == 0 && call.IsCancelled()) return false;
           if (!Matches(request.filter(), record.job())) return true;
           bytes += static_cast<int64_t>(record.job().ByteSizeLong());
           more = response->jobs_size() == page_size ||
@@ -225,6 +237,7 @@ class JobServiceImpl final : public v1::JobService::CallbackService {
           numbers.push_back(number);
           return true;
         }));
+    if (call.IsCancelled()) return CallerLeft();
     for (size_t i = 0; i < numbers.size(); ++i) {
       PLUMBLINE_RETURN_IF_ERROR(
           CompleteListedJob(api_, numbers[i], response->mutable_jobs(static_cast<int>(i))));

@@ -44,7 +44,7 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
     if (!ok) {
       End(absl::CancelledError("the caller has left"));
     } else if (++next_item_ < page_.items.size()) {
-      this->StartWrite(&page_.items[next_item_]);
+      WriteItem();
     } else if (page_.end.has_value()) {
       End(*page_.end);
     } else {
@@ -106,10 +106,12 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
         }
         if (end.has_value()) state_ = State::kEnded;
       }
-      end.has_value() ? End(*end) : this->StartWrite(&page_.items[0]);
+      end.has_value() ? End(*end) : WriteItem();
       return;
     }
   }
+
+  void WriteItem() { this->StartWrite(&page_.items[next_item_]); }
 
   void End(const absl::Status& status) {
     timer_.End(status);

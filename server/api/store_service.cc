@@ -72,10 +72,8 @@ class StoreServiceImpl final : public v1::StoreService::CallbackService {
   grpc::ServerUnaryReactor* VerifyRun(grpc::CallbackServerContext*,
                                       const v1::VerifyRunRequest* request,
                                       v1::VerifyRunResponse* response) override {
-    return RunOnPool(api_, "StoreService/VerifyRun", [this, request, response]() -> absl::Status {
-      PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseRunName(request->name(), "name"));
-      PLUMBLINE_ASSIGN_OR_RETURN(*response, api_.steps->VerifyRun(id));
-      return absl::OkStatus();
+    return PostToPool(api_, "StoreService/VerifyRun", [this, request, response](UnaryCall* call) {
+      call->End(Verify(request->name(), *call, response));
     });
   }
 
@@ -127,6 +125,14 @@ class StoreServiceImpl final : public v1::StoreService::CallbackService {
   }
 
  private:
+  absl::Status Verify(const std::string& name, const UnaryCall& call,
+                      v1::VerifyRunResponse* response) const {
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseRunName(name, "name"));
+    PLUMBLINE_ASSIGN_OR_RETURN(*response,
+                               api_.steps->VerifyRun(id, [&call] { return call.IsCancelled(); }));
+    return absl::OkStatus();
+  }
+
   absl::Status Fill(absl::string_view id, v1::Run* response) const {
     PLUMBLINE_ASSIGN_OR_RETURN(*response, api_.steps->GetRun(id));
     // What ran is for people; what is needed to resume stays.

@@ -5,15 +5,17 @@
 #include "server/api/api.h"
 
 namespace grpc {
+class ByteBuffer;
 template <class Response>
 class ServerWriteReactor;
 }  // namespace grpc
 
 namespace plumbline::server {
 
-// Both are started and delete themselves when they are done. `api` must outlive them.
-grpc::ServerWriteReactor<v1::JobEvent>* NewWatchJobStream(const Api& api,
-                                                          const v1::WatchJobRequest& request);
+// Both are started and delete themselves when they are done. `api` must outlive them. The first
+// sends encoded JobEvents.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* NewWatchJobStream(const Api& api,
+                                                              const v1::WatchJobRequest& request);
 grpc::ServerWriteReactor<v1::WatchJobsResponse>* NewWatchJobsStream(
     const Api& api, const v1::WatchJobsRequest& request);
 

@@ -1,6 +1,7 @@
 #include "server/metrics/server_metrics.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -75,6 +76,17 @@ struct ServerMetrics::Families {
                                .Help("Duration of steps' writes, from their last byte to the disk")
                                .Register(registry)
                                .Add({}, CallSeconds())),
+        steps(prometheus::BuildCounter()
+                  .Name("plumbline_steps_total")
+                  .Help("Steps of generations that workers told of, by how they came to be")
+                  .Register(registry)),
+        step_seconds(prometheus::BuildHistogram()
+                         .Name("plumbline_step_seconds")
+                         .Help("Duration of steps on their workers, by how they came to be")
+                         .Register(registry)),
+        store_bytes(Gauge(registry, "plumbline_store_bytes", "Bytes of the store's files")),
+        store_healthy(Gauge(registry, "plumbline_store_healthy",
+                            "1 until a write of the store fails, then 0")),
         steps_stored(Counter(registry, "plumbline_steps_stored_total", "Steps that were saved")),
         step_bytes_written(Counter(registry, "plumbline_step_bytes_written_total",
                                    "Bytes of the steps that were saved")),
@@ -118,6 +130,10 @@ struct ServerMetrics::Families {
   Histogram& write_sets;
   Histogram& attempt_seconds;
   Histogram& step_write_seconds;
+  prometheus::Family<prometheus::Counter>& steps;
+  prometheus::Family<Histogram>& step_seconds;
+  prometheus::Gauge& store_bytes;
+  prometheus::Gauge& store_healthy;
   prometheus::Counter& steps_stored;
   prometheus::Counter& step_bytes_written;
   prometheus::Gauge& step_bytes;
@@ -157,6 +173,18 @@ void ServerMetrics::RecordStepWrite(absl::Duration duration, int64_t bytes) {
   families_->step_write_seconds.Observe(absl::ToDoubleSeconds(duration));
   families_->steps_stored.Increment();
   families_->step_bytes_written.Increment(static_cast<double>(bytes));
+}
+
+void ServerMetrics::RecordStep(v1::StepOrigin origin, absl::Duration duration) {
+  const std::map<std::string, std::string> label = {
+      {"origin", LabelOf(v1::StepOrigin_Name(origin), "STEP_ORIGIN_")}};
+  families_->steps.Add(label).Increment();
+  families_->step_seconds.Add(label, TaskSeconds()).Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::SetStore(int64_t bytes, bool healthy) {
+  families_->store_bytes.Set(static_cast<double>(bytes));
+  families_->store_healthy.Set(healthy ? 1 : 0);
 }
 
 void ServerMetrics::SetStepBytes(int64_t bytes) {

@@ -21,12 +21,14 @@ class ServerMetrics {
   void RecordCall(absl::string_view method, absl::string_view code, absl::Duration duration);
   void RecordStoreWrite(absl::Duration duration, int sets);
   void RecordAttempt(absl::Duration duration);
+  void RecordStep(v1::StepOrigin origin, absl::Duration duration);
   void RecordStepWrite(absl::Duration duration, int64_t bytes);
 
   // Sets what is counted elsewhere, before it is read.
   void SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load, absl::Time now);
   void SetWatchers(int64_t watchers);
   void SetStepBytes(int64_t bytes);
+  void SetStore(int64_t bytes, bool healthy);
 
  private:
   struct Families;

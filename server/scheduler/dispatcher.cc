@@ -34,6 +34,15 @@ void LogChanges(const std::vector<v1::JobEvent>& events) {
            {"worker", attempt.worker()},
            {"end", v1::AttemptEnd_Name(attempt.end())},
            {"reason", attempt.message()}});
+    } else if (event.has_step()) {
+      Log(LogLevel::kInfo, "step done",
+          {{"job", event.job()},
+           {"task", event.task()},
+           {"attempt", event.attempt()},
+           {"step", event.step().step()},
+           {"run", event.step().run()},
+           {"origin", v1::StepOrigin_Name(event.step().origin())},
+           {"seconds", event.step().seconds()}});
     }
   }
 }
@@ -125,7 +134,9 @@ std::vector<v1::JobEvent> Dispatcher::Commit(WriteSet set, DoneStatus done) {
   std::vector<int64_t> jobs = set.changed_jobs();
   std::vector<v1::JobEvent> logged;
   for (const v1::JobEvent& event : set.events()) {
-    if (event.has_job_state() || event.has_attempt_change()) logged.push_back(event);
+    if (event.has_job_state() || event.has_attempt_change() || event.has_step()) {
+      logged.push_back(event);
+    }
     const std::string id(absl::StripPrefix(event.job(), "jobs/"));
     const auto live = live_jobs_.find(id);
     if (live != live_jobs_.end() && !scheduler_.IsLive(live->second)) live_jobs_.erase(live);

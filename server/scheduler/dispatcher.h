@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -72,6 +73,8 @@ class Dispatcher {
     SchedulerOptions scheduler;
     // Called with the duration of every attempt that ended by itself. May be empty.
     std::function<void(absl::Duration)> on_attempt_done;
+    // Called with every step that a worker tells of for the first time. May be empty.
+    std::function<void(const v1::StepEvent&)> on_step;
   };
 
   // `clock`, `ids` and `hub` must outlive it.
@@ -94,9 +97,12 @@ class Dispatcher {
   v1::Job DescribeJob(v1::JobSpec spec) const;
   // FAILED_PRECONDITION (JOB_FINISHED) unless it is live or was cancelled.
   void CancelJob(const Caller& caller, int64_t number, std::string reason, DoneStatus done);
-  // FAILED_PRECONDITION (JOB_NOT_FINISHED) while it is live. The artifacts' files stay.
+  // FAILED_PRECONDITION (JOB_NOT_FINISHED) while it is live, NOT_FOUND while it is being deleted.
+  // The artifacts' files stay.
   void DeleteJob(const Caller& caller, int64_t number, const store::JobRecord& record,
                  std::vector<v1::Artifact> artifacts, DoneStatus done);
+  // Drops all events but the last of a job that has finished; nothing if it is live or gone.
+  absl::Status TrimEvents(int64_t number);
   void AddPresentState(int64_t number, v1::Job* job) const;
 
   void RegisterWorker(const Caller& caller, const v1::RegisterWorkerRequest& request,
@@ -197,6 +203,8 @@ class Dispatcher {
   // Request ids whose jobs may not be durable yet -> number and digest.
   absl::flat_hash_map<std::string, std::pair<int64_t, std::string>> new_requests_
       ABSL_GUARDED_BY(mutex_);
+
+  absl::flat_hash_set<int64_t> deleting_ ABSL_GUARDED_BY(mutex_);  // Not durably yet.
 
   std::list<Poll> polls_ ABSL_GUARDED_BY(mutex_);  // Oldest first.
   absl::flat_hash_map<int64_t, std::list<Poll>::iterator> polls_by_handle_ ABSL_GUARDED_BY(mutex_);

@@ -55,7 +55,10 @@ void Dispatcher::ReportEvents(const v1::ReportEventsRequest& request, Done<int64
       if (status.ok()) {
         for (int64_t i = request.events_size() - *fresh; i < request.events_size(); ++i) {
           const v1::JobEvent& event = request.events(static_cast<int>(i)).event();
-          if (event.has_step()) scheduler_.CountStep(*key, event.step());
+          if (event.has_step()) {
+            scheduler_.CountStep(*key, event.step());
+            if (options_.on_step) options_.on_step(event.step());
+          }
           if (event.has_sensitivity()) scheduler_.NoteSensitivity(*key, event.sensitivity());
         }
         // Durable once what was committed before is: known events cost an empty set.

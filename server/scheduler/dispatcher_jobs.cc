@@ -175,20 +175,44 @@ void Dispatcher::CancelJob(const Caller& caller, int64_t number, std::string rea
 
 void Dispatcher::DeleteJob(const Caller& caller, int64_t number, const store::JobRecord& record,
                            std::vector<v1::Artifact> artifacts, DoneStatus done) {
+  absl::Status refused = WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                        record.job().name(), " has not finished; cancel it first")),
+                                    "JOB_NOT_FINISHED");
   {
     absl::MutexLock lock(&mutex_);
-    if (!scheduler_.IsLive(number)) {
+    if (deleting_.contains(number)) {
+      refused = WithReason(absl::NotFoundError("the job was deleted"), "NOT_FOUND");
+    } else if (!scheduler_.IsLive(number)) {
+      deleting_.insert(number);
       WriteSet set;
       set.DeleteJob(number, record);
       for (const v1::Artifact& artifact : artifacts) set.DeleteArtifact(artifact);
       set.AppendAudit(Audit(caller, record.job().name()));
-      Commit(std::move(set), std::move(done));
+      Commit(std::move(set), [this, number, done = std::move(done)](absl::Status status) {
+        {
+          absl::MutexLock forget(&mutex_);
+          deleting_.erase(number);
+        }
+        done(std::move(status));
+      });
       return;
     }
   }
-  done(WithReason(absl::FailedPreconditionError(
-                      absl::StrCat(record.job().name(), " has not finished; cancel it first")),
-                  "JOB_NOT_FINISHED"));
+  done(std::move(refused));
+}
+
+absl::Status Dispatcher::TrimEvents(int64_t number) {
+  absl::MutexLock lock(&mutex_);
+  if (scheduler_.IsLive(number) || deleting_.contains(number)) return absl::OkStatus();
+  absl::StatusOr<store::JobRecord> record = store_->ReadJob(number);
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  PLUMBLINE_RETURN_IF_ERROR(record.status());
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest, store_->NewestSequence(number));
+  if (newest == 0 || record->first_sequence() >= newest) return absl::OkStatus();
+  WriteSet set;
+  set.TrimEvents(number, *std::move(record), newest);
+  Commit(std::move(set), nullptr);
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline::server

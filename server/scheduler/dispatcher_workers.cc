@@ -166,7 +166,8 @@ void Dispatcher::TimerLoop() {
   absl::MutexLock lock(&mutex_);
   const auto has_work = [this] {
     mutex_.AssertReaderHeld();
-    return stopping_ || timer_moved_ || !answers_.empty();
+    // Asked whenever somebody lets go of the lock, so that a timer that sleeps too long is woken.
+    return stopping_ || timer_moved_ || !answers_.empty() || clock_->Now() >= timer_until_;
   };
   while (!stopping_ || !answers_.empty()) {
     timer_until_ = NextWake();

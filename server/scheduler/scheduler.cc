@@ -118,46 +118,6 @@ bool Scheduler::IsCancelled(TaskKey key) const {
   return jobs_.at(key.job).record.job().cancel_requested();
 }
 
-void Scheduler::Enqueue(TaskKey key, TaskState* task) {
-  if (!task->record.waits_for().empty()) {
-    Block(key, *task);
-  } else if (task->not_before > clock_->Now()) {
-    backoffs_.insert({task->not_before, key});
-  } else {
-    MakeReady(key, task);
-  }
-}
-
-void Scheduler::MakeReady(TaskKey key, TaskState* task) {
-  task->placement = DeterministicBytes(task->record.task().placement());
-  PlacementClass& placement = classes_[task->placement];
-  if (placement.ready.empty()) {
-    placement.needs = task->record.task().placement();
-    SetReason(&placement, WhyWaiting(placement.needs, WorkersThatTake()));
-  }
-  const std::string& group = jobs_.at(key.job).group;
-  placement.ready[group].insert({-task->record.spec().priority(), key});
-  fair_share_.Wait(group, clock_->Now());
-  ++ready_count_;
-}
-
-void Scheduler::RemoveFromQueue(TaskKey key, TaskState* task) {
-  backoffs_.erase({task->not_before, key});
-  Unblock(key, *task);
-  const auto placement = classes_.find(task->placement);
-  if (placement == classes_.end()) return;
-  const std::string& name = jobs_.at(key.job).group;
-  const auto group = placement->second.ready.find(name);
-  if (group == placement->second.ready.end() ||
-      group->second.erase({-task->record.spec().priority(), key}) == 0) {
-    return;
-  }
-  --ready_count_;
-  fair_share_.StopWaiting(name);
-  if (group->second.empty()) placement->second.ready.erase(group);
-  if (placement->second.ready.empty()) classes_.erase(placement);
-}
-
 Scheduler::LeaseState Scheduler::EndAttempt(TaskKey key, TaskState* task, v1::AttemptEnd end,
                                             absl::string_view message) {
   v1::Attempt& attempt = *task->record.mutable_task()->mutable_attempts()->rbegin();

@@ -217,9 +217,6 @@ class Scheduler {
   TaskState* FindTask(TaskKey key);
   const TaskState* FindTask(TaskKey key) const;
   absl::Status CheckLease(TaskKey key, int64_t token) const;
-  void Enqueue(TaskKey key, TaskState* task);
-  void MakeReady(TaskKey key, TaskState* task);
-  void RemoveFromQueue(TaskKey key, TaskState* task);
   // Returns the lease as it was.
   LeaseState EndAttempt(TaskKey key, TaskState* task, v1::AttemptEnd end,
                         absl::string_view message);
@@ -246,7 +243,22 @@ class Scheduler {
                                store::TaskRecord* record) const;
   v1::WaitingReason WhyBlocked(const TaskState& task) const;
 
-  // Workers and placement (scheduler_workers.cc).
+  // What is ready, for whom, and why the rest is not (scheduler_queue.cc).
+  void Enqueue(TaskKey key, TaskState* task);
+  void MakeReady(TaskKey key, TaskState* task);
+  void RemoveFromQueue(TaskKey key, TaskState* task);
+  std::vector<const v1::Worker*> WorkersThatTake() const;
+  void RefreshWaitingReasons();
+  // Notes since when there is no worker with the plug-ins.
+  void SetReason(PlacementClass* placement, v1::WaitingReason reason);
+  void FailWithoutPlugins();
+  v1::WaitingReason WaitingReasonOf(const TaskState& task) const;
+  // What the worker is given next, if anything fits.
+  std::optional<TaskKey> FindBest(const WorkerState& worker) const;
+  // The value of the fair share's label.
+  std::string GroupOf(const TaskState& task) const;
+
+  // Workers (scheduler_workers.cc).
   absl::StatusOr<WorkerState*> FindWorker(absl::string_view worker, absl::string_view incarnation);
   void Hear(WorkerState* worker);
   void SetWorkerState(WorkerState* worker, v1::WorkerState state);
@@ -260,16 +272,6 @@ class Scheduler {
   v1::Lease ToLease(TaskKey key, const TaskState& task) const;
   v1::Worker ToWorker(const WorkerState& worker) const;
   void LoseTasksOf(WorkerState* worker, v1::AttemptEnd end, absl::string_view message);
-  std::vector<const v1::Worker*> WorkersThatTake() const;
-  void RefreshWaitingReasons();
-  // Notes since when there is no worker with the plug-ins.
-  void SetReason(PlacementClass* placement, v1::WaitingReason reason);
-  void FailWithoutPlugins();
-  v1::WaitingReason WaitingReasonOf(const TaskState& task) const;
-  // What the worker is given next, if anything fits.
-  std::optional<TaskKey> FindBest(const WorkerState& worker) const;
-  // The value of the fair share's label.
-  std::string GroupOf(const TaskState& task) const;
 
   // Events and what becomes durable (scheduler_changes.cc).
   v1::JobEvent NewEvent(int64_t job) const;

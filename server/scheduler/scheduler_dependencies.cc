@@ -157,10 +157,4 @@ v1::WaitingReason Scheduler::WhyBlocked(const TaskState& task) const {
   return reason;
 }
 
-std::string Scheduler::GroupOf(const TaskState& task) const {
-  const auto& labels = task.record.spec().labels();
-  const auto label = labels.find(options_.fair_share_label);
-  return label == labels.end() ? "" : label->second;
-}
-
 }  // namespace plumbline::server

@@ -43,6 +43,13 @@ absl::Status SyncFolder(const std::string& path) {
   return fsync(descriptor) == 0 ? absl::OkStatus() : FileError(path, "sync", errno);
 }
 
+absl::Status SyncFile(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return FileError(path, "open", errno);
+  const absl::Cleanup closer = [descriptor] { close(descriptor); };
+  return fsync(descriptor) == 0 ? absl::OkStatus() : FileError(path, "sync", errno);
+}
+
 absl::StatusOr<std::string> ReadAt(int descriptor, const std::string& path, int64_t offset,
                                    int64_t length) {
   std::string bytes(length, '\0');
@@ -129,16 +136,65 @@ absl::Status ArtifactFiles::Writer::Finish(int64_t size_bytes, absl::string_view
 
 absl::StatusOr<std::string> ArtifactFiles::Read(const std::string& name, int64_t offset,
                                                 int64_t length) const {
-  const std::string path = PathOf(name);
+  return ReadFrom(folder_, name, offset, length);
+}
+
+absl::StatusOr<std::string> ArtifactFiles::ReadFrom(const std::string& folder,
+                                                    const std::string& name, int64_t offset,
+                                                    int64_t length) {
+  const std::string path = absl::StrCat(folder, "/", name);
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor < 0) return FileError(path, "open", errno);
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
   return ReadAt(descriptor, path, offset, length);
 }
 
-void ArtifactFiles::Delete(const std::string& name) const {
+void ArtifactFiles::Delete(const std::string& name) {
+  absl::MutexLock lock(&deletion_mutex_);
+  if (holds_ > 0) {
+    to_delete_.push_back(name);
+    return;
+  }
   std::error_code ignored;  // What stays is collected at the next start.
   std::filesystem::remove(PathOf(name), ignored);
+}
+
+ArtifactFiles::Hold::Hold(ArtifactFiles* files) : files_(files) {
+  absl::MutexLock lock(&files_->deletion_mutex_);
+  ++files_->holds_;
+}
+
+ArtifactFiles::Hold::~Hold() {
+  std::vector<std::string> to_delete;
+  {
+    absl::MutexLock lock(&files_->deletion_mutex_);
+    if (--files_->holds_ == 0) to_delete.swap(files_->to_delete_);
+  }
+  for (const std::string& name : to_delete) files_->Delete(name);
+}
+
+absl::Status ArtifactFiles::CopyTo(const std::string& name, const std::string& folder) const {
+  const std::filesystem::path to = absl::StrCat(folder, "/", name);
+  std::error_code error;
+  if (std::filesystem::exists(to, error)) return absl::OkStatus();
+  std::filesystem::create_directories(to.parent_path(), error);
+  const std::string from = PathOf(name);
+  if (!error) {
+    std::error_code unlinked;
+    std::filesystem::create_hard_link(from, to, unlinked);
+    if (!unlinked) return SyncFolder(to.parent_path());
+    // Under another name first, so that half of a copy is none.
+    const std::string partial = absl::StrCat(to.string(), ".partial");
+    std::filesystem::copy_file(from, partial, std::filesystem::copy_options::overwrite_existing,
+                               error);
+    if (!error) PLUMBLINE_RETURN_IF_ERROR(SyncFile(partial));
+    if (!error) std::filesystem::rename(partial, to, error);
+  }
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot copy ", from, " to ", to.string(), ": ", error.message()));
+  }
+  return SyncFolder(to.parent_path());
 }
 
 absl::Status ArtifactFiles::CreateUpload(const std::string& name) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,6 +28,11 @@ class ArtifactFiles {
   static absl::StatusOr<std::unique_ptr<ArtifactFiles>> Open(
       const std::string& folder, const std::vector<std::string>& artifacts,
       const std::vector<std::string>& uploads);
+
+  // The folder of backups, whose files nobody else changes.
+  static std::unique_ptr<ArtifactFiles> OpenBackup(const std::string& folder) {
+    return std::unique_ptr<ArtifactFiles>(new ArtifactFiles(folder));
+  }
 
   // An artifact that arrives in pieces; nothing of it is seen until Finish. One thread at a time.
   class Writer {
@@ -49,7 +55,25 @@ class ArtifactFiles {
 
   // At most `length` bytes from `offset`; fewer only at the end of the file.
   absl::StatusOr<std::string> Read(const std::string& name, int64_t offset, int64_t length) const;
-  void Delete(const std::string& name) const;
+  // Read, of a folder that nobody has open.
+  static absl::StatusOr<std::string> ReadFrom(const std::string& folder, const std::string& name,
+                                              int64_t offset, int64_t length);
+  void Delete(const std::string& name);
+
+  // As long as it lives nothing is deleted; what was to be is when the last of them ends.
+  class Hold {
+   public:
+    explicit Hold(ArtifactFiles* files);
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    ArtifactFiles* const files_;
+  };
+  // Puts the file of an artifact into `folder` too, unless it is there. Artifacts never change, so
+  // a second name of the same file will do where the file system has such.
+  absl::Status CopyTo(const std::string& name, const std::string& folder) const;
 
   // Starts an empty upload.
   absl::Status CreateUpload(const std::string& name);
@@ -71,6 +95,9 @@ class ArtifactFiles {
   const std::string folder_;
   // Keep two writes to one upload apart.
   std::array<absl::Mutex, 16> upload_locks_;
+  absl::Mutex deletion_mutex_;
+  int holds_ ABSL_GUARDED_BY(deletion_mutex_) = 0;
+  std::vector<std::string> to_delete_ ABSL_GUARDED_BY(deletion_mutex_);
 };
 
 // INVALID_ARGUMENT naming `field` unless `sha256` is 64 lower-case hex digits.

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -30,11 +32,17 @@ absl::StatusOr<v1::BackupResponse> Backups::Create() {
       absl::StrCat("open the backups in ", folder_)));
   const std::unique_ptr<rocksdb::BackupEngine> engine(opened);
   rocksdb::BackupID id = 0;
+  // What the backup's records name is still there when it is copied.
+  const ArtifactFiles::Hold hold(files_);
   const absl::Time time = store_->impl_->options().clock->Now();
   rocksdb::CreateBackupOptions options;
   options.flush_before_backup = true;
   PLUMBLINE_RETURN_IF_ERROR(
       FromRocksdb(engine->CreateNewBackup(options, store_->impl_->db(), &id), "make a backup"));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store_->ArtifactNames());
+  for (const std::string& name : artifacts) {
+    PLUMBLINE_RETURN_IF_ERROR(files_->CopyTo(name, folder_));
+  }
   rocksdb::BackupInfo info;
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(engine->GetBackupInfo(id, &info), "read the backup"));
   v1::BackupResponse response;
@@ -45,7 +53,8 @@ absl::StatusOr<v1::BackupResponse> Backups::Create() {
 }
 
 absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,
-                              const std::string& store_path) {
+                              const std::string& data_dir) {
+  const std::string store_path = absl::StrCat(data_dir, "/store");
   std::error_code error;
   if (std::filesystem::exists(store_path, error) && !std::filesystem::is_empty(store_path, error)) {
     return absl::FailedPreconditionError(
@@ -59,12 +68,26 @@ absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,
       rocksdb::BackupEngineReadOnly::Open(rocksdb::Env::Default(), EngineOptions(folder), &opened),
       absl::StrCat("open the backups in ", folder)));
   const std::unique_ptr<rocksdb::BackupEngineReadOnly> engine(opened);
+  std::filesystem::create_directories(store_path, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("cannot make ", store_path, ": ", error.message()));
+  }
   const std::string doing = absl::StrCat("restore backup ", backup_id, " of ", folder);
-  return FromRocksdb(backup_id == 0
-                         ? engine->RestoreDBFromLatestBackup(store_path, store_path)
-                         : engine->RestoreDBFromBackup(static_cast<rocksdb::BackupID>(backup_id),
-                                                       store_path, store_path),
-                     doing);
+  PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(
+      backup_id == 0 ? engine->RestoreDBFromLatestBackup(store_path, store_path)
+                     : engine->RestoreDBFromBackup(static_cast<rocksdb::BackupID>(backup_id),
+                                                   store_path, store_path),
+      doing));
+  StoreOptions options;
+  options.path = store_path;
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                             Store::OpenReadOnly(std::move(options)));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store->ArtifactNames());
+  const std::unique_ptr<ArtifactFiles> backed_up = ArtifactFiles::OpenBackup(folder);
+  for (const std::string& name : artifacts) {
+    PLUMBLINE_RETURN_IF_ERROR(AnnotateStatus(backed_up->CopyTo(name, data_dir), doing));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline::server

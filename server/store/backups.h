@@ -9,28 +9,32 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/plumbline/v1/admin_service.pb.h"
+#include "server/store/artifact_files.h"
 #include "server/store/store.h"
 
 namespace plumbline::server {
 
-// Backups of a store in a folder of their own, with RocksDB's backup engine: consistent, made while
-// the store is in use, and files that two backups have in common are kept once. Any thread may
-// call; calls block on the disk.
+// Backups of a data folder in a folder of their own: the store with RocksDB's backup engine, and
+// the artifacts' files beside it, in `artifacts`. Consistent, made while both are in use, and what
+// two backups have in common is kept once. Any thread may call; calls block on the disk.
 class Backups {
  public:
-  // `store` must outlive it. The folder is made when it is needed.
-  Backups(Store* store, std::string folder) : store_(store), folder_(std::move(folder)) {}
+  // `store` and `files` must outlive it. The folder is made when it is needed.
+  Backups(Store* store, ArtifactFiles* files, std::string folder)
+      : store_(store), files_(files), folder_(std::move(folder)) {}
 
   // Everything that was acknowledged before is in it.
   absl::StatusOr<v1::BackupResponse> Create() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes backup `backup_id` of `folder` (0: the newest) to `store_path`, where there must be no
-  // store. Every file's checksum is checked. NOT_FOUND if there is no such backup.
+  // Writes backup `backup_id` of `folder` (0: the newest) to `data_dir`, where there must be no
+  // store. The checksum of every file of the store is checked. NOT_FOUND if there is no such
+  // backup.
   static absl::Status Restore(const std::string& folder, int64_t backup_id,
-                              const std::string& store_path);
+                              const std::string& data_dir);
 
  private:
   Store* const store_;
+  ArtifactFiles* const files_;
   const std::string folder_;
   absl::Mutex mutex_;  // One backup at a time.
 };

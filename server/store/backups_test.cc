@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/sha256.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
 #include "server/store/keys.h"
+#include "server/store/store_check.h"
 #include "server/store/testing/step_store_harness.h"
 
 namespace plumbline::server {
@@ -20,29 +22,54 @@ std::string NewFolder(absl::string_view name) {
   return folder;
 }
 
+void PutArtifact(ArtifactFiles* files, Store* store, int number) {
+  v1::Artifact artifact;
+  artifact.set_name(absl::StrCat("artifacts/a", number));
+  artifact.set_file_name(absl::StrCat("file", number));
+  const std::string bytes = absl::StrCat("bytes of ", number);
+  artifact.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  artifact.set_sha256(Sha256Hex(bytes));
+  const std::unique_ptr<ArtifactFiles::Writer> writer = files->NewArtifact(artifact.name()).value();
+  ASSERT_TRUE(writer->Append(bytes).ok());
+  ASSERT_TRUE(writer->Finish(artifact.size_bytes(), artifact.sha256()).ok());
+  WriteSet set;
+  set.PutArtifact(artifact, std::nullopt);
+  ASSERT_TRUE(store->CommitAndWait(&set).ok());
+}
+
 TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
+  const std::string data = NewFolder("backed-up");
   StoreOptions options;
-  options.path = NewFolder("backed-up");
+  options.path = data + "/store";
   const std::string folder = NewFolder("backups");
   StepStoreHarness harness;
   ASSERT_TRUE(harness.Open(options).ok());
-  Backups backups(&harness.store(), folder);
+  const std::unique_ptr<ArtifactFiles> files = ArtifactFiles::Open(data, {}, {}).value();
+  Backups backups(&harness.store(), files.get(), folder);
   for (int32_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(harness.Put(MakeTestStep(1, i)).ok());
+    PutArtifact(files.get(), &harness.store(), i);
     const absl::StatusOr<v1::BackupResponse> backup = backups.Create();
     ASSERT_TRUE(backup.ok()) << backup.status();
     EXPECT_EQ(backup->backup_id(), i + 1);
     EXPECT_GT(backup->size_bytes(), 25000 * (i + 1));
   }
-  EXPECT_TRUE(absl::IsFailedPrecondition(Backups::Restore(folder, 2, options.path)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Backups::Restore(folder, 2, data)));
   harness.Close();
-  std::filesystem::remove_all(options.path);
+  std::filesystem::remove_all(data);
   for (const int64_t id : {2, 0}) {
-    options.path = NewFolder("restored");
-    EXPECT_TRUE(absl::IsNotFound(Backups::Restore(folder, 9, options.path)));
-    std::filesystem::remove_all(options.path);
-    const absl::Status restored = Backups::Restore(folder, id, options.path);
+    const std::string restored_data = NewFolder("restored");
+    options.path = restored_data + "/store";
+    EXPECT_TRUE(absl::IsNotFound(Backups::Restore(folder, 9, restored_data)));
+    std::filesystem::remove_all(restored_data);
+    const absl::Status restored = Backups::Restore(folder, id, restored_data);
     ASSERT_TRUE(restored.ok()) << restored;
+    const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(restored_data);
+    ASSERT_TRUE(check.ok()) << check.status();
+    // The harness's lease is of no job.
+    EXPECT_EQ(check->problems, std::vector<std::string>{"a lease is of task 0 of job 1, gone"});
+    EXPECT_EQ(check->artifacts, id == 0 ? 3 : 2);
+    EXPECT_EQ(check->steps, id == 0 ? 3 : 2);
     ASSERT_TRUE(harness.Open(options).ok());
     for (int32_t i = 0; i < (id == 0 ? 3 : 2); ++i) {
       const absl::StatusOr<StepStore::SavedStep> step = harness.steps().ReadStep(RunIdOf(1), i);
@@ -75,6 +102,14 @@ TEST(StoreFormatTest, AStoreFromBeforeOpensAndTakesSteps) {
     const std::unique_ptr<rocksdb::DB> db(opened);
     ASSERT_TRUE(db->Put({}, handles[0], keys::Format(), format.SerializeAsString()).ok());
     ASSERT_TRUE(db->Put({}, handles[0], keys::NewestJob(), keys::Number(7)).ok());
+    for (int64_t number = 1; number <= 7; ++number) {
+      store::JobRecord job;
+      job.mutable_job()->set_name(absl::StrCat("jobs/", number));
+      // The last one is live.
+      job.mutable_job()->set_state(number < 7 ? v1::JOB_STATE_SUCCEEDED : v1::JOB_STATE_QUEUED);
+      if (number < 7) job.mutable_job()->mutable_end_time()->set_seconds(1000 - number);
+      ASSERT_TRUE(db->Put({}, handles[1], keys::Job(number), job.SerializeAsString()).ok());
+    }
     for (rocksdb::ColumnFamilyHandle* const handle : handles) {
       ASSERT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
     }
@@ -84,7 +119,13 @@ TEST(StoreFormatTest, AStoreFromBeforeOpensAndTakesSteps) {
     const absl::Status status = harness.Open(options);
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(harness.store().format().store_id(), "old");
-    EXPECT_EQ(harness.store().NewestJobNumber(), 7);
+    EXPECT_EQ(harness.store().NewestJobNumber().value(), 7);
+    EXPECT_EQ(harness.store().format().version(), 3);
+    const auto finished =
+        harness.store().FinishedJobs({absl::UnixEpoch(), 0}, absl::FromUnixSeconds(999), 10);
+    ASSERT_TRUE(finished.ok());
+    ASSERT_EQ(finished->size(), 5u);
+    EXPECT_EQ(finished->front(), std::make_pair(absl::FromUnixSeconds(994), int64_t{6}));
     EXPECT_TRUE(harness.Put(MakeTestStep(1, round)).ok());
   }
 }

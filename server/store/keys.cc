@@ -71,6 +71,10 @@ std::string JobId(absl::string_view id) { return absl::StrCat("i", id); }
 std::string RequestId(absl::string_view id) { return absl::StrCat("q", id); }
 std::string LiveJob(int64_t job) { return LiveJobs() + Number(job); }
 std::string LiveJobs() { return "l"; }
+std::string FinishedJob(absl::Time end, int64_t job) {
+  return FinishedJobs() + Number(absl::ToUnixSeconds(end)) + Number(job);
+}
+std::string FinishedJobs() { return "f"; }
 std::string Task(TaskKey task) { return Tasks(task.job) + Number32(task.task); }
 std::string Tasks(int64_t job) { return "t" + Number(job); }
 std::string Report(TaskKey task) { return Reports(task.job) + Number32(task.task); }

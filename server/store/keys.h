@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 // The keys of the store. Numbers are big-endian, so that keys sort as numbers do.
 
@@ -64,6 +65,9 @@ std::string JobId(absl::string_view id);      // -> number
 std::string RequestId(absl::string_view id);  // -> number
 std::string LiveJob(int64_t job);             // Present while it has not finished.
 std::string LiveJobs();                       // Prefix.
+// By the time it ended. Present once it has finished.
+std::string FinishedJob(absl::Time end, int64_t job);
+std::string FinishedJobs();  // Prefix.
 std::string Task(TaskKey task);
 std::string Tasks(int64_t job);  // Prefix.
 std::string Report(TaskKey task);

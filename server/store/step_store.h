@@ -88,7 +88,9 @@ class StepStore {
   int64_t budget_bytes() const { return options_.budget_bytes; }
 
   // Reads every blob of the run; corrupt ones are quarantined. NOT_FOUND.
-  absl::StatusOr<v1::VerifyRunResponse> VerifyRun(absl::string_view run);
+  // CANCELLED as soon as `is_cancelled` says so; empty: it never does.
+  absl::StatusOr<v1::VerifyRunResponse> VerifyRun(absl::string_view run,
+                                                  const std::function<bool()>& is_cancelled = {});
 
   // Moves the steps recorded under `from` to `run`, which is recorded and has none. NOT_FOUND;
   // FAILED_PRECONDITION: IDENTITY_DIFFERS, a precondition for each part that does; RUN_HAS_STEPS;

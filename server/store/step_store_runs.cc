@@ -26,10 +26,12 @@ std::string IdOf(const v1::Run& run) { return std::string(absl::StripPrefix(run.
 
 }  // namespace
 
-absl::StatusOr<v1::VerifyRunResponse> StepStore::VerifyRun(absl::string_view run) {
+absl::StatusOr<v1::VerifyRunResponse> StepStore::VerifyRun(
+    absl::string_view run, const std::function<bool()>& is_cancelled) {
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run found, GetRun(run));
   v1::VerifyRunResponse response;
   for (const v1::StepRecord& step : found.steps()) {
+    if (is_cancelled && is_cancelled()) return absl::CancelledError("the caller has left");
     bool is_checked = !step.quarantined();
     for (const v1::TensorDigest& output : step.outputs()) {
       PLUMBLINE_ASSIGN_OR_RETURN(const BlobStore::Reading reading, blobs_.Read(output.sha256()));

@@ -1,7 +1,5 @@
 #include "server/store/store.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -12,17 +10,12 @@
 #include "absl/synchronization/notification.h"
 #include "common/crash_point.h"
 #include "common/logging.h"
-#include "common/random_id.h"
 #include "common/status.h"
 #include "server/store/store_impl.h"
 
 namespace plumbline::server {
 namespace {
 
-// Version 1 had no runs, steps and blobs; their families are made when it is opened.
-constexpr int kFormatVersion = 2;
-constexpr int kOldestFormatVersion = 1;
-constexpr int kTicketKeyBytes = 32;
 // A group commit takes no more than this at once, so that the first of a long queue need not wait
 // for the last.
 constexpr size_t kMaxGroupBytes = 4 << 20;
@@ -61,21 +54,6 @@ rocksdb::ColumnFamilyOptions BlobOptions(const rocksdb::Options& database) {
   return options;
 }
 
-rocksdb::WriteOptions Synced() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return options;
-}
-
-absl::StatusOr<std::string> RandomBytes(int count) {
-  std::string bytes(count, '\0');
-  // Up to 256 bytes come at once; unlike /dev/urandom the call needs no device node.
-  if (getrandom(bytes.data(), bytes.size(), 0) != count) {
-    return absl::UnavailableError("getrandom gives no bytes");
-  }
-  return bytes;
-}
-
 }  // namespace
 
 absl::Status Store::Impl::Unreadable(absl::string_view key) {
@@ -94,20 +72,41 @@ Store::Impl::~Impl() {
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
     if (handle != nullptr) db_->DestroyColumnFamilyHandle(handle);
   }
+  db_.reset();
+  if (lock_ != nullptr) {
+    (options_.env != nullptr ? options_.env : rocksdb::Env::Default())->UnlockFile(lock_);
+  }
 }
 
 absl::Status Store::Impl::Open() {
+  if (read_only_) {
+    // Opening to read takes no lock; whoever writes must not be there.
+    rocksdb::Env* const env = options_.env != nullptr ? options_.env : rocksdb::Env::Default();
+    PLUMBLINE_RETURN_IF_ERROR(NotOpened(env->LockFile(options_.path + "/LOCK", &lock_)));
+  }
   PLUMBLINE_RETURN_IF_ERROR(OpenDatabase());
   PLUMBLINE_RETURN_IF_ERROR(CheckFormat());
   PLUMBLINE_RETURN_IF_ERROR(LoadCounters());
+  if (read_only_) return absl::OkStatus();
   writer_ = std::thread([this] { WriteLoop(); });
   completer_ = std::thread([this] { CompletionLoop(); });
   return absl::OkStatus();
 }
 
+absl::Status Store::Impl::NotOpened(const rocksdb::Status& status) const {
+  // RocksDB has no code of its own for this.
+  if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
+    return WithReason(
+        absl::FailedPreconditionError(absl::StrCat(
+            "the store ", options_.path, " is in use by another process; ", status.ToString())),
+        "STORE_IN_USE");
+  }
+  return FromRocksdb(status, absl::StrCat("open the store ", options_.path));
+}
+
 absl::Status Store::Impl::OpenDatabase() {
   std::error_code error;
-  std::filesystem::create_directories(options_.path, error);
+  if (!read_only_) std::filesystem::create_directories(options_.path, error);
   if (error) {
     return absl::UnavailableError(
         absl::StrCat("the store's folder ", options_.path, " cannot be made: ", error.message()));
@@ -122,41 +121,12 @@ absl::Status Store::Impl::OpenDatabase() {
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(options, options_.path, families, &handles, &db);
-  if (!status.ok()) {
-    // RocksDB has no code of its own for this.
-    if (status.IsIOError() && absl::StrContains(status.ToString(), "lock")) {
-      return WithReason(
-          absl::FailedPreconditionError(absl::StrCat(
-              "the store ", options_.path, " is in use by another process; ", status.ToString())),
-          "STORE_IN_USE");
-    }
-    return FromRocksdb(status, absl::StrCat("open the store ", options_.path));
-  }
+  PLUMBLINE_RETURN_IF_ERROR(NotOpened(
+      read_only_ ? rocksdb::DB::OpenForReadOnly(options, options_.path, families, &handles, &db)
+                 : rocksdb::DB::Open(options, options_.path, families, &handles, &db)));
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), handles_.begin());
   return absl::OkStatus();
-}
-
-absl::Status Store::Impl::CheckFormat() {
-  absl::StatusOr<store::StoreFormat> format =
-      GetRecord<store::StoreFormat>(Family::kMeta, keys::Format());
-  if (absl::IsNotFound(format.status())) {
-    format_.set_version(kFormatVersion);
-    format_.set_store_id(RandomIds()->NewId());
-    PLUMBLINE_ASSIGN_OR_RETURN(*format_.mutable_ticket_key(), RandomBytes(kTicketKeyBytes));
-    return WriteFormat();
-  }
-  PLUMBLINE_RETURN_IF_ERROR(format.status());
-  format_ = *std::move(format);
-  if (format_.version() < kOldestFormatVersion || format_.version() > kFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the store ", options_.path, " has format version ", format_.version(),
-        "; this program reads versions ", kOldestFormatVersion, " to ", kFormatVersion));
-  }
-  if (format_.version() == kFormatVersion) return absl::OkStatus();
-  format_.set_version(kFormatVersion);
-  return WriteFormat();
 }
 
 std::vector<rocksdb::ColumnFamilyHandle*> Store::Impl::logged_families() const {
@@ -165,12 +135,6 @@ std::vector<rocksdb::ColumnFamilyHandle*> Store::Impl::logged_families() const {
     if (static_cast<Family>(i) != Family::kBlobs) families.push_back(handles_[i]);
   }
   return families;
-}
-
-absl::Status Store::Impl::WriteFormat() {
-  return FromRocksdb(
-      db_->Put(Synced(), handle(Family::kMeta), keys::Format(), format_.SerializeAsString()),
-      "write the store's format");
 }
 
 absl::Status Store::Impl::LoadCounters() {
@@ -204,6 +168,7 @@ absl::Status Store::Impl::CheckLease(TaskKey task, int64_t token) const {
 
 absl::Status Store::Impl::Commit(WriteSet* set, std::function<void(absl::Status)> done) {
   absl::MutexLock lock(&mutex_);
+  if (read_only_) return absl::FailedPreconditionError("the store is open to read alone");
   if (!failure_.ok()) {
     return absl::UnavailableError(
         absl::StrCat("the store has failed; restart the coordinator: ", failure_.message()));
@@ -307,7 +272,7 @@ void Store::Impl::WriteLoop() {
     if (result.ok() && batch.Count() > 0) {
       const absl::Time start = options_.clock->Now();
       CrashPoint("store.before_commit");
-      result = FromRocksdb(db_->Write(Synced(), &batch), "write to the store");
+      result = FromRocksdb(db_->Write(SyncedWrite(), &batch), "write to the store");
       CrashPoint("store.after_commit");
       if (options_.on_write) {
         options_.on_write(options_.clock->Now() - start, static_cast<int>(group.size()));
@@ -350,8 +315,14 @@ void Store::Impl::CompletionLoop() {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
+absl::StatusOr<std::unique_ptr<Store>> Store::OpenReadOnly(StoreOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(options), /*read_only=*/true);
+  PLUMBLINE_RETURN_IF_ERROR(impl->Open());
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
-  auto impl = std::make_unique<Impl>(std::move(options));
+  auto impl = std::make_unique<Impl>(std::move(options), /*read_only=*/false);
   PLUMBLINE_RETURN_IF_ERROR(impl->Open());
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
@@ -376,6 +347,19 @@ absl::Status Store::CheckLease(TaskKey task, int64_t token) const {
 }
 
 absl::Status Store::Health() const { return impl_->Health(); }
+int64_t Store::size_bytes() const {
+  int64_t bytes = 0;
+  for (int i = 0; i < kFamilyCount; ++i) {
+    for (const char* const property :
+         {"rocksdb.total-sst-files-size", "rocksdb.total-blob-file-size"}) {
+      uint64_t size = 0;
+      impl_->db()->GetIntProperty(impl_->handle(static_cast<Family>(i)), property, &size);
+      bytes += static_cast<int64_t>(size);
+    }
+  }
+  return bytes;
+}
+
 const store::StoreFormat& Store::format() const { return impl_->format(); }
 
 }  // namespace plumbline::server

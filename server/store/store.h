@@ -49,6 +49,10 @@ class Store {
   // becomes the present one.
   static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
 
+  // What is in the folder, as it is: nothing is written, also not what an older format lacks.
+  // Commit is refused. STORE_IN_USE as Open.
+  static absl::StatusOr<std::unique_ptr<Store>> OpenReadOnly(StoreOptions options);
+
   // Makes everything durable that was committed.
   ~Store();
   Store(const Store&) = delete;
@@ -70,6 +74,9 @@ class Store {
   // The error of the first write that failed; OK before.
   absl::Status Health() const;
 
+  // Of its files together.
+  int64_t size_bytes() const;
+
   const store::StoreFormat& format() const;
 
   // The largest number ever given, 0 before the first.
@@ -89,11 +96,23 @@ class Store {
                          const std::function<bool(int64_t, const store::JobRecord&)>& visit) const;
   // Numbers of the jobs that have not finished, oldest first.
   absl::StatusOr<std::vector<int64_t>> LiveJobs() const;
+  // A finished job: when it ended, to the second, and its number.
+  using FinishedJob = std::pair<absl::Time, int64_t>;
+  // At most `max_count` jobs that ended before `end`, in order, those after `after` alone.
+  absl::StatusOr<std::vector<FinishedJob>> FinishedJobs(FinishedJob after, absl::Time end,
+                                                        int max_count) const;
   absl::StatusOr<std::vector<std::pair<TaskKey, store::LeaseRecord>>> ReadLeases() const;
 
   // Events after `after`, at most `max_count` and about `max_bytes`, but one at least.
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(int64_t job, int64_t after, int max_count,
                                                        int64_t max_bytes) const;
+  // ReadEvents, each as it is stored: the bytes of a JobEvent.
+  struct EncodedEvents {
+    std::vector<std::string> events;
+    int64_t last_sequence = 0;  // Of the last; 0 if there is none.
+  };
+  absl::StatusOr<EncodedEvents> ReadEncodedEvents(int64_t job, int64_t after, int max_count,
+                                                  int64_t max_bytes) const;
   absl::StatusOr<v1::JobEvent> ReadEvent(int64_t job, int64_t sequence) const;
   // Sequence number of the job's newest event, 0 before the first.
   absl::StatusOr<int64_t> NewestSequence(int64_t job) const;
@@ -127,6 +146,7 @@ class Store {
   // They keep their records in this database.
   friend class StepStore;
   friend class Backups;
+  friend class StoreCheck;
 
   class Impl;
   explicit Store(std::unique_ptr<Impl> impl);

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/status.h"
 #include "rocksdb/db.h"
+#include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 #include "server/store/lease_table.h"
 #include "server/store/rocksdb_status.h"
@@ -24,9 +25,16 @@
 
 namespace plumbline::server {
 
+inline rocksdb::WriteOptions SyncedWrite() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
 class Store::Impl {
  public:
-  explicit Impl(StoreOptions options) : options_(std::move(options)) {}
+  Impl(StoreOptions options, bool read_only)
+      : options_(std::move(options)), read_only_(read_only) {}
   ~Impl();
 
   absl::Status Open();
@@ -98,8 +106,11 @@ class Store::Impl {
   absl::StatusOr<int64_t> EndNumber(Family family, const std::string& prefix, bool newest) const;
 
   absl::Status OpenDatabase();
+  absl::Status NotOpened(const rocksdb::Status& status) const;
+  // The format record, and what makes an older store a present one (store_format.cc).
   absl::Status CheckFormat();
   absl::Status WriteFormat();
+  absl::Status IndexFinishedJobs();
   absl::Status LoadCounters();
   // Knows the newest sequence number of every job that `set` has events of.
   absl::Status LoadSequences(const WriteSet& set) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,6 +121,8 @@ class Store::Impl {
   void CompletionLoop();
 
   const StoreOptions options_;
+  const bool read_only_;
+  rocksdb::FileLock* lock_ = nullptr;  // Of a store that is open to read; owned.
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount> handles_{};  // Owned, through db_.
   store::StoreFormat format_;

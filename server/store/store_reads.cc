@@ -139,6 +139,21 @@ absl::StatusOr<std::vector<int64_t>> Store::LiveJobs() const {
   return jobs;
 }
 
+absl::StatusOr<std::vector<Store::FinishedJob>> Store::FinishedJobs(FinishedJob after,
+                                                                    absl::Time end,
+                                                                    int max_count) const {
+  std::vector<FinishedJob> jobs;
+  if (end <= after.first) return jobs;
+  PLUMBLINE_RETURN_IF_ERROR(impl_->Visit(
+      Family::kJobs, keys::FinishedJob(after.first, after.second + 1), keys::FinishedJob(end, 0),
+      false, [&jobs, max_count](absl::string_view key, absl::string_view) {
+        const int64_t seconds = keys::TrailingNumber(key.substr(0, key.size() - 8));
+        jobs.emplace_back(absl::FromUnixSeconds(seconds), keys::TrailingNumber(key));
+        return static_cast<int>(jobs.size()) < max_count;
+      }));
+  return jobs;
+}
+
 absl::StatusOr<std::vector<std::pair<TaskKey, store::LeaseRecord>>> Store::ReadLeases() const {
   std::vector<std::pair<TaskKey, store::LeaseRecord>> leases;
   const std::string prefix = keys::Leases();
@@ -164,6 +179,22 @@ absl::StatusOr<std::vector<v1::JobEvent>> Store::ReadEvents(int64_t job, int64_t
         return static_cast<int>(events.size()) < max_count && bytes < max_bytes;
       }));
   return events;
+}
+
+absl::StatusOr<Store::EncodedEvents> Store::ReadEncodedEvents(int64_t job, int64_t after,
+                                                              int max_count,
+                                                              int64_t max_bytes) const {
+  EncodedEvents read;
+  int64_t bytes = 0;
+  PLUMBLINE_RETURN_IF_ERROR(impl_->Visit(
+      Family::kEvents, keys::Event(job, after + 1), keys::PrefixEnd(keys::Events(job)), false,
+      [&](absl::string_view key, absl::string_view value) {
+        bytes += static_cast<int64_t>(value.size());
+        read.events.emplace_back(value);
+        read.last_sequence = keys::TrailingNumber(key);
+        return static_cast<int>(read.events.size()) < max_count && bytes < max_bytes;
+      }));
+  return read;
 }
 
 absl::StatusOr<v1::JobEvent> Store::ReadEvent(int64_t job, int64_t sequence) const {

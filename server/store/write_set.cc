@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/strip.h"
+#include "server/proto_util.h"
 
 namespace plumbline::server {
 
@@ -55,6 +56,7 @@ void WriteSet::PutJob(int64_t job, const store::JobRecord& record, bool live) {
     Put(Family::kJobs, keys::LiveJob(job), "");
   } else {
     Delete(Family::kJobs, keys::LiveJob(job));
+    Put(Family::kJobs, keys::FinishedJob(FromTimestamp(record.job().end_time()), job), "");
   }
 }
 
@@ -69,6 +71,7 @@ void WriteSet::PutReport(TaskKey task, const v1::TaskReport& report) {
 void WriteSet::DeleteJob(int64_t job, const store::JobRecord& record) {
   Delete(Family::kJobs, keys::Job(job));
   Delete(Family::kJobs, keys::JobId(absl::StripPrefix(record.job().name(), "jobs/")));
+  Delete(Family::kJobs, keys::FinishedJob(FromTimestamp(record.job().end_time()), job));
   if (!record.request_id().empty()) {
     Delete(Family::kJobs, keys::RequestId(record.request_id()));
   }
@@ -80,6 +83,13 @@ void WriteSet::DeleteJob(int64_t job, const store::JobRecord& record) {
   revision.set_job(job);
   *revision.mutable_deleted() = record.job();
   deleted_jobs_.push_back(std::move(revision));
+}
+
+void WriteSet::TrimEvents(int64_t job, store::JobRecord record, int64_t first_kept) {
+  record.set_first_sequence(first_kept);
+  Put(Family::kJobs, keys::Job(job), record.SerializeAsString());
+  operations_.push_back({Operation::kDeleteRange, Family::kEvents, keys::Event(job, 0),
+                         keys::Event(job, first_kept)});
 }
 
 void WriteSet::AppendEvent(int64_t job, v1::JobEvent event) {

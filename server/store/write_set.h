@@ -53,6 +53,8 @@ class WriteSet {
   void DeleteJob(int64_t job, const store::JobRecord& record);
 
   void AppendEvent(int64_t job, v1::JobEvent event);
+  // Drops the events before `first_kept` of a job that is not live.
+  void TrimEvents(int64_t job, store::JobRecord record, int64_t first_kept);
 
   void PutWorker(const store::WorkerRecord& worker);
   void DeleteWorker(absl::string_view name);

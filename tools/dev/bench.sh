@@ -4,8 +4,9 @@
 dev_bench() {
   (($# <= 1)) || die "bench takes one folder at most"
   require_packages build
-  # Not optimised: what takes the time is RocksDB's, OpenSSL's and the kernel's.
-  run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench //worker/media/bench:compare_bench
+  # Not optimised: what takes the time is RocksDB's, OpenSSL's, gRPC's and the kernel's.
+  run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench //server/bench:load_bench \
+    //server:plumbline-server //worker/media/bench:compare_bench
 
   echo "== Steps of 14.4 MB written one after another, synced"
   bazel-bin/server/bench/step_store_bench "$@"
@@ -15,4 +16,7 @@ dev_bench() {
 
   echo "== Two videos of the released size compared"
   bazel-bin/worker/media/bench/compare_bench "$@"
+
+  echo "== A thousand workers, a hundred watchers, ten thousand tasks"
+  bazel-bin/server/bench/load_bench --server=bazel-bin/server/plumbline-server --folder="${1:-${TMPDIR:-/tmp}}"
 }

@@ -65,6 +65,94 @@ class FaultFileSystem::Directory final : public rocksdb::FSDirectoryWrapper {
   const std::string name_;
 };
 
+class FaultFileSystem::RandomReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  RandomReader(FaultFileSystem* files, std::unique_ptr<rocksdb::FSRandomAccessFile> file)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), files_(files) {}
+
+  IOStatus Read(uint64_t offset, size_t size, const rocksdb::IOOptions& options,
+                rocksdb::Slice* result, char* scratch,
+                rocksdb::IODebugContext* debug) const override {
+    IOStatus status =
+        FSRandomAccessFileOwnerWrapper::Read(offset, size, options, result, scratch, debug);
+    return status.ok() ? files_->Spoil(result, scratch) : status;
+  }
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count,
+                     const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
+    for (size_t i = 0; i < count; ++i) {
+      requests[i].status = Read(requests[i].offset, requests[i].len, options, &requests[i].result,
+                                requests[i].scratch, debug);
+    }
+    return IOStatus::OK();
+  }
+
+ private:
+  FaultFileSystem* const files_;
+};
+
+class FaultFileSystem::SequentialReader final : public rocksdb::FSSequentialFileOwnerWrapper {
+ public:
+  SequentialReader(FaultFileSystem* files, std::unique_ptr<rocksdb::FSSequentialFile> file)
+      : FSSequentialFileOwnerWrapper(std::move(file)), files_(files) {}
+
+  IOStatus Read(size_t size, const rocksdb::IOOptions& options, rocksdb::Slice* result,
+                char* scratch, rocksdb::IODebugContext* debug) override {
+    IOStatus status = FSSequentialFileOwnerWrapper::Read(size, options, result, scratch, debug);
+    return status.ok() ? files_->Spoil(result, scratch) : status;
+  }
+
+ private:
+  FaultFileSystem* const files_;
+};
+
+void FaultFileSystem::SpoilReads(unsigned seed, int fail_one_in, int flip_one_in) {
+  absl::MutexLock lock(&mutex_);
+  read_random_.seed(seed);
+  fail_one_in_ = fail_one_in;
+  flip_one_in_ = flip_one_in;
+}
+
+int64_t FaultFileSystem::spoilt_reads() const {
+  absl::MutexLock lock(&mutex_);
+  return spoilt_reads_;
+}
+
+IOStatus FaultFileSystem::Spoil(rocksdb::Slice* result, char* scratch) {
+  absl::MutexLock lock(&mutex_);
+  if (fail_one_in_ > 0 && read_random_() % fail_one_in_ == 0) {
+    ++spoilt_reads_;
+    return IOStatus::IOError("a read that was made to fail");
+  }
+  if (flip_one_in_ > 0 && !result->empty() && read_random_() % flip_one_in_ == 0) {
+    ++spoilt_reads_;
+    if (result->data() != scratch) std::copy_n(result->data(), result->size(), scratch);
+    scratch[read_random_() % result->size()] ^= static_cast<char>(1 << (read_random_() % 8));
+    *result = rocksdb::Slice(scratch, result->size());
+  }
+  return IOStatus::OK();
+}
+
+IOStatus FaultFileSystem::NewRandomAccessFile(const std::string& name,
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                              rocksdb::IODebugContext* debug) {
+  // Mapped files would be read past the wrapper.
+  rocksdb::FileOptions unmapped = options;
+  unmapped.use_mmap_reads = false;
+  IOStatus status = target()->NewRandomAccessFile(name, unmapped, result, debug);
+  if (status.ok()) *result = std::make_unique<RandomReader>(this, std::move(*result));
+  return status;
+}
+
+IOStatus FaultFileSystem::NewSequentialFile(const std::string& name,
+                                            const rocksdb::FileOptions& options,
+                                            std::unique_ptr<rocksdb::FSSequentialFile>* result,
+                                            rocksdb::IODebugContext* debug) {
+  IOStatus status = target()->NewSequentialFile(name, options, result, debug);
+  if (status.ok()) *result = std::make_unique<SequentialReader>(this, std::move(*result));
+  return status;
+}
+
 void FaultFileSystem::FailAfter(int operations) {
   absl::MutexLock lock(&mutex_);
   operations_left_ = operations;

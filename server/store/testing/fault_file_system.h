@@ -27,6 +27,11 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   void FailAfter(int operations);
   // Writes fail for want of room, or no longer.
   void SetFull(bool full);
+  // One read in so many fails (0: none), and in one in so many a bit is flipped, as chance has it.
+  // Of files that are opened from now on.
+  void SpoilReads(unsigned seed, int fail_one_in, int flip_one_in);
+  // How many reads it spoilt.
+  int64_t spoilt_reads() const;
   // Whether FailAfter's time has come.
   bool failed() const;
   // What a loss of power leaves. Nothing may be open; afterwards everything works again.
@@ -35,6 +40,13 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& name,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                        rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewSequentialFile(const std::string& name, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* result,
+                                      rocksdb::IODebugContext* debug) override;
   rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* result,
                                  rocksdb::IODebugContext* debug) override;
@@ -46,6 +58,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
 
  private:
   class File;
+  class RandomReader;
+  class SequentialReader;
   class Directory;
 
   struct State {
@@ -54,6 +68,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     bool in_folder = false;  // The folder was synced since.
   };
 
+  // Fails the read, or flips a bit of what it got, where chance has it.
+  rocksdb::IOStatus Spoil(rocksdb::Slice* result, char* scratch);
   // Counts an operation; an error once the power is gone.
   rocksdb::IOStatus Count(bool writes);
   void Wrote(const std::string& name, uint64_t bytes);
@@ -65,6 +81,10 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   std::map<std::string, State> files_ ABSL_GUARDED_BY(mutex_);
   int operations_left_ ABSL_GUARDED_BY(mutex_) = -1;  // -1: no end.
   bool full_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mt19937 read_random_ ABSL_GUARDED_BY(mutex_);
+  int fail_one_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  int flip_one_in_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t spoilt_reads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace plumbline::server

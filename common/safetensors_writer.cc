@@ -158,9 +158,8 @@ absl::Status SafetensorsWriter::WritePart(absl::string_view name, uint64_t offse
 absl::Status SafetensorsWriter::Finish() {
   for (const auto& [name, place] : places_) {
     if (!place.begun || place.written_bytes != place.size_bytes) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path_, ": tensor ", Quoted(name), " was not written",
-                       place.begun ? " to its end" : ""));
+      return absl::FailedPreconditionError(absl::StrCat(
+          path_, ": tensor ", Quoted(name), " was not written", place.begun ? " to its end" : ""));
     }
   }
   return file_.Commit();

@@ -14,8 +14,7 @@ absl::StatusOr<JobResult> MakeKeptMedia(const std::string& path, const std::stri
   PLUMBLINE_ASSIGN_OR_RETURN(const media::FfmpegLibrary* const ffmpeg, environment.ffmpeg);
   absl::StatusOr<media::Media> opened = media::OpenTensorMedia(path);
   if (absl::IsInvalidArgument(opened.status()) || (opened.ok() && opened->video == nullptr)) {
-    return FieldError("decode.kept",
-                      opened.ok() ? "it holds no frames" : opened.status().message(),
+    return FieldError("decode.kept", opened.ok() ? "it holds no frames" : opened.status().message(),
                       "frames that a worker without FFmpeg kept");
   }
   PLUMBLINE_ASSIGN_OR_RETURN(media::Media kept, std::move(opened));
@@ -39,8 +38,8 @@ absl::StatusOr<JobResult> MakeKeptMedia(const std::string& path, const std::stri
   report.set_samples(static_cast<int32_t>(kept.audio.SamplesPerChannel()));
   report.set_sampling_rate(kept.audio.sample_rate_hz);
   result.report.mutable_verdict()->set_outcome(v1::OUTCOME_NOT_JUDGED);
-  result.report.mutable_verdict()->set_sentence(absl::StrCat(
-      "NOT JUDGED: an MP4 of ", format.frames, " frames was made of what was kept."));
+  result.report.mutable_verdict()->set_sentence(
+      absl::StrCat("NOT JUDGED: an MP4 of ", format.frames, " frames was made of what was kept."));
   result.files.push_back({video, v1::ARTIFACT_ROLE_VIDEO, "video.mp4", "video/mp4"});
   return result;
 }

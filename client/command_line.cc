@@ -27,6 +27,7 @@ constexpr char kFooter[] =
     "  plumbline report JOB --format=json\n"
     "  plumbline compare A.safetensors B.safetensors\n"
     "  plumbline compare-media A.mp4 B.mp4\n"
+    "  plumbline decode --checkpoint=H3 --latents=latents.safetensors --out=video.mp4\n"
     "\n"
     "Without --server and PLUMBLINE_SERVER the command runs server and worker in its own process,\n"
     "with what they keep in PLUMBLINE_STATE_DIR, else XDG_STATE_HOME/plumbline, else\n"
@@ -56,6 +57,7 @@ class Parser {
     AddVerdict();
     AddCompare();
     AddCompareMedia();
+    AddDecode();
     AddLayout();
   }
 
@@ -435,6 +437,41 @@ class Parser {
     command->add_option("--repeat", flags->repeat,
                         "Of jobs: generation that repeats B, as a control");
     command->add_option("--seeds", flags->seeds, "Of jobs: e.g. 42,43; default all");
+    AddJobFlags(command, &flags->job);
+  }
+
+  void AddDecode() {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<DecodeLatents>(
+        &app_, "decode", "Decode latents to a video, a soundtrack, a picture or tensors", &command);
+    command->add_option("--checkpoint", flags->checkpoint,
+                        "As in submit; of a run, default its own");
+    command
+        ->add_option("--latents", flags->latents,
+                     "FILE or worker:PATH, safetensors with z or latents.video and\n"
+                     "latents.audio; or the name of a finished run")
+        ->required();
+    AddRepeated(command, "--out", &flags->out,
+                "FILE.mp4, .wav, .png or .safetensors to write; repeatable, one of\n"
+                "each kind")
+        ->required();
+    command->add_option("--composition", flags->composition,
+                        "What decodes, e.g. provider; default golden");
+    command
+        ->add_option("--frames", flags->frames,
+                     "Of a .safetensors: f32, or u8 for 8 bits; default f32")
+        ->check(CLI::IsMember({"f32", "u8"}));
+    CLI::Option* tile =
+        command->add_option("--tile", flags->tile, "Side of a tile in pixels; default 256");
+    CLI::Option* overlap = command->add_option("--tile-overlap", flags->tile_overlap,
+                                               "Least overlap of tiles in pixels; default 64");
+    command->add_flag("--no-tiling", flags->no_tiling, "One tile, whatever the size")
+        ->excludes(tile)
+        ->excludes(overlap);
+    command->add_option("--image-frame", flags->image_frame,
+                        "Frame of a .png, from 0; default the middle one");
+    command->add_option("--fps", flags->fps,
+                        "Frames a second of a .mp4; default 24, of a run its own");
     AddJobFlags(command, &flags->job);
   }
 

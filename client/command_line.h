@@ -2,6 +2,7 @@
 #define PLUMBLINE_CLIENT_COMMAND_LINE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -100,6 +101,20 @@ struct SubmitDiagnostic {
   int32_t step = 0;
   std::string composition;
   std::vector<std::string> plugins;  // Files.
+  JobFlags job;
+};
+
+struct DecodeLatents {
+  std::string checkpoint;
+  std::string latents;           // A file, worker:PATH, or a run as SubmitDiagnostic's.
+  std::vector<std::string> out;  // Files to write, each of another kind.
+  std::string composition;
+  std::string frames;  // "f32", "u8" or empty.
+  std::optional<int32_t> tile;
+  std::optional<int32_t> tile_overlap;
+  bool no_tiling = false;
+  std::optional<int32_t> image_frame;
+  std::optional<double> fps;
   JobFlags job;
 };
 
@@ -210,12 +225,12 @@ struct ListFaults {
   std::string job_kind;  // Empty: all kinds.
 };
 
-using Command =
-    std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
-                 SubmitDiagnostic, ShowRule, SealRule, CompareRules, RecomputeVerdict, CompareFiles,
-                 CompareMedia, BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob,
-                 CompareJobs, DeleteJobs, ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun,
-                 VerifyRun, CompareRuns, AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
+using Command = std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
+                             SubmitDiagnostic, DecodeLatents, ShowRule, SealRule, CompareRules,
+                             RecomputeVerdict, CompareFiles, CompareMedia, BuildLayout, ListJobs,
+                             GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
+                             ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun, VerifyRun,
+                             CompareRuns, AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

@@ -95,6 +95,47 @@ TEST(CommandLineTest, ARuleIsGivenOrFrozen) {
       HasSubstr("--freeze-rule excludes --rule"));
 }
 
+TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
+  const auto command = ParseAs<DecodeLatents>(
+      {"decode", "--checkpoint=H3", "--latents=latents.safetensors", "--out=a.MP4", "--out=a.wav",
+       "--frames=u8", "--tile=512", "--tile-overlap=0", "--image-frame=3"});
+  EXPECT_FALSE(NamesRun(command.latents));
+  const auto request = DecodeRequest(command, "", PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(request.ok()) << request.status();
+  const v1::DecodeSpec& decode = request->spec.decode();
+  EXPECT_EQ(decode.latents().artifact(), "latents.safetensors");
+  EXPECT_THAT(decode.outputs(), ElementsAre(v1::ARTIFACT_ROLE_VIDEO, v1::ARTIFACT_ROLE_AUDIO));
+  EXPECT_TRUE(decode.frames_u8());
+  EXPECT_EQ(decode.tile(), 512);
+  EXPECT_TRUE(decode.has_tile_overlap());
+  EXPECT_EQ(decode.image_frame(), 3);
+  EXPECT_FALSE(decode.has_fps());
+  EXPECT_EQ(request->outputs.size(), 2u);
+  EXPECT_TRUE(request->wait);
+
+  // A run brings its checkpoint along.
+  const auto of_run =
+      ParseAs<DecodeLatents>({"decode", "--latents=0123abcd", "--out=f.safetensors"});
+  EXPECT_TRUE(NamesRun(of_run.latents));
+  EXPECT_TRUE(NamesRun("runs/0123"));
+  EXPECT_FALSE(NamesRun("0123abcg"));
+  EXPECT_FALSE(NamesRun("0123"));
+  const auto asked = DecodeRequest(of_run, "runs/x", PathStyle::kAsWritten, &NameAsArtifact);
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->spec.decode().run(), "runs/x");
+  EXPECT_EQ(asked->spec.checkpoint(), "");
+
+  for (const char* out : {"--out=video", "--out=video.avi"}) {
+    const auto wrong = ParseAs<DecodeLatents>({"decode", "--latents=0123abcd", out});
+    EXPECT_THAT(
+        DecodeRequest(wrong, "runs/x", PathStyle::kAsWritten, &NameAsArtifact).status().message(),
+        HasSubstr(".mp4, .wav, .png or .safetensors"));
+  }
+  EXPECT_THAT(ParseError({"decode", "--latents=a", "--out=a.png", "--no-tiling", "--tile=256"}),
+              HasSubstr("excludes"));
+  EXPECT_THAT(ParseError({"decode", "--latents=a"}), HasSubstr("--out"));
+}
+
 std::string WriteContract(const std::string& text) {
   const std::string path = absl::StrCat(testing::TempDir(), "/contract.json");
   EXPECT_TRUE(WriteFileAtomically(path, text).ok());

@@ -167,6 +167,23 @@ class CommandRunner {
     return Runner().Run(request);
   }
 
+  Result Do(const DecodeLatents& command) {
+    if (!NamesRun(command.latents)) {
+      // Without its latents there is nothing to ask about.
+      return Submit(/*has_uploads=*/false, /*plugins=*/{}, [&](const InputResolver& resolve) {
+        return DecodeRequest(command, /*run=*/"", path_style(), resolve);
+      });
+    }
+    PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(command.latents, session_.get()));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const JobRequest request,
+        DecodeRequest(command, run, path_style(),
+                      [](absl::string_view, absl::string_view) { return v1::InputFile(); }));
+    flags_ = request.flags;
+    return Runner().Run(request);
+  }
+
   // These have nothing but files.
   Result SubmitFiles(const MakeRequest& make) {
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "client/decode_text.h"
 #include "client/facts.h"
 #include "client/layout_text.h"
 #include "client/measure_text.h"
@@ -104,6 +105,15 @@ std::string GenerationText(const v1::TaskReport& task, const Style& style) {
     absl::string_view name = latents.name();
     absl::ConsumePrefix(&name, "latents.");
     absl::StrAppend(&out, Fact("latents", absl::StrCat(name, " ", latents.sha256()), style));
+  }
+  if (report.has_decoded()) {
+    absl::StrAppend(&out, Fact("decoded", DecodedLine(report.decoded()), style));
+    for (const v1::TensorDigest& tensor : report.decoded().tensors()) {
+      absl::StrAppend(&out, Fact("", absl::StrCat(tensor.name(), " ", tensor.sha256()), style));
+    }
+  }
+  if (report.media_pending()) {
+    absl::StrAppend(&out, Fact("MP4", "to be made by a worker that has FFmpeg", style));
   }
   if (!report.not_decoded().empty()) {
     absl::StrAppend(&out, Fact("not decoded", report.not_decoded(), style));

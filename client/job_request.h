@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +25,8 @@ struct JobRequest {
   std::string rule;          // Likewise.
   std::string bundle;        // Folder to write, empty: none.
   std::string difference;    // File to write, empty: none.
+  // Files to write, each by what it is for.
+  std::vector<std::pair<v1::ArtifactRole, std::string>> outputs;
   bool wait = false;
 };
 
@@ -48,6 +52,11 @@ absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, Path
                                              const InputResolver& resolve);
 // `run` is the run's whole name.
 absl::StatusOr<JobRequest> DiagnosticRequest(const SubmitDiagnostic& flags, const std::string& run);
+// `run` is the run's whole name; empty: the latents are a file.
+absl::StatusOr<JobRequest> DecodeRequest(const DecodeLatents& flags, const std::string& run,
+                                         PathStyle paths, const InputResolver& resolve);
+// Whether --latents means a run and not a file.
+bool NamesRun(const std::string& latents);
 absl::StatusOr<JobRequest> ShowRuleRequest(const ShowRule& flags, const InputResolver& resolve);
 absl::StatusOr<JobRequest> SealRuleRequest(const SealRule& flags, const InputResolver& resolve);
 absl::StatusOr<JobRequest> CompareRulesRequest(const CompareRules& flags,

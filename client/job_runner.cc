@@ -202,6 +202,7 @@ absl::StatusOr<ExitStatus> JobRunner::Deliver(const JobRequest& request, const v
   if (!request.save_tensors.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteTensors(request, job));
   if (!request.rule.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteRule(request, job));
   if (!request.difference.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteDifference(request, job));
+  PLUMBLINE_RETURN_IF_ERROR(WriteOutputs(request, job));
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_, report, job, request.bundle));
   }
@@ -240,6 +241,23 @@ absl::Status JobRunner::WriteRule(const JobRequest& request, const v1::Job& job)
   return DownloadArtifact(session_, rules.front(), request.rule);
 }
 
+absl::Status JobRunner::WriteOutputs(const JobRequest& request, const v1::Job& job) {
+  for (const auto& [role, path] : request.outputs) {
+    const std::vector<v1::Artifact> made = ArtifactsOf(job, role);
+    if (!made.empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session_, made.front(), path));
+      continue;
+    }
+    if (role == v1::ARTIFACT_ROLE_VIDEO) {
+      return absl::UnavailableError(
+          absl::StrCat(path, " is not made yet: the worker has no FFmpeg; ", job.name(),
+                       " keeps the frames until one that has makes it"));
+    }
+    return absl::InternalError(absl::StrCat(job.name(), " made nothing for ", path));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
   if (!request.report.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--report", request.report));
@@ -256,6 +274,9 @@ absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
   }
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));
+  }
+  for (const auto& [role, path] : request.outputs) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--out", path));
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,7 @@ class JobRunner {
   absl::Status WriteTensors(const JobRequest& request, const v1::Job& job);
   absl::Status WriteDifference(const JobRequest& request, const v1::Job& job);
   absl::Status WriteRule(const JobRequest& request, const v1::Job& job);
+  absl::Status WriteOutputs(const JobRequest& request, const v1::Job& job);
   absl::Status CheckOutputs(const JobRequest& request) const;
   void Withdraw(const std::string& job);
   void TellInterrupted(const std::string& job) const;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/block_replay_text.h"
+#include "client/decode_text.h"
 #include "client/full_model_text.h"
 #include "client/generation_text.h"
 #include "client/layout_text.h"
@@ -28,6 +29,8 @@ std::string KindTitle(v1::JobKind kind) {
       return "Generation";
     case v1::JOB_KIND_DIAGNOSTIC:
       return "First-step diagnostic";
+    case v1::JOB_KIND_DECODE:
+      return "Decoding";
     case v1::JOB_KIND_SWEEP:
       return "Sweep";
     case v1::JOB_KIND_RULE:
@@ -82,6 +85,8 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return FullModelText(task, style);
     case v1::TaskReport::kGeneration:
       return GenerationText(task, style);
+    case v1::TaskReport::kDecode:
+      return DecodeText(task, style);
     case v1::TaskReport::kDiagnostic:
       return DiagnosticText(task, style);
     case v1::TaskReport::kMedia:

@@ -68,7 +68,8 @@ std::string RunTableText(const std::vector<v1::Run>& runs, const v1::ListRunsRes
                {"last used (UTC)"},
                {"jobs"}});
   for (const v1::Run& run : runs) {
-    table.AddRow({Cell(ShortRun(run.name())), Cell(absl::StrCat(run.seed())),
+    table.AddRow({Cell(ShortRun(run.name())),
+                  Cell(absl::StrCat(run.decodes() ? "decoded " : "", run.seed())),
                   StateCell(run.state()),
                   Cell(absl::StrCat(run.saved_steps(), "/", run.total_steps())),
                   Cell(BytesText(run.size_bytes())), Cell(TimeText(run.last_use_time())),

@@ -117,7 +117,9 @@ class TaskRunner::Attempt {
       PLUMBLINE_ASSIGN_OR_RETURN(registry, LoadPlugins(spec, &environment));
       environment.context.registry = &*registry;
     }
-    if (!spec.has_generation() && !spec.has_diagnostic()) return job(spec, environment);
+    if (!spec.has_generation() && !spec.has_diagnostic() && !spec.has_decode()) {
+      return job(spec, environment);
+    }
     steps::RemoteStepStore steps(options_.coordinator, &task_, options_.clock, options_.step_cache,
                                  options_.backoff_seed);
     environment.generation = MakeGenerationEnvironment(&steps);

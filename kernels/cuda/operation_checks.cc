@@ -55,9 +55,8 @@ class Checker {
         return Cast();
       case OpKind::kGradSum:
         return GradSum();
-      default:  // No family on CUDA has the decoders' operations.
-        return absl::UnimplementedError(
-            absl::StrCat(implementation_, " has no ", OpName(op_), " on CUDA"));
+      default:  // Those of the decoders: kernels/decoders/checks.h.
+        return absl::InvalidArgumentError("no operation of the transformer");
     }
   }
 

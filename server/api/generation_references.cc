@@ -212,22 +212,37 @@ absl::Status ResolveSpread(const Api& api, NewJob* job) {
   return generation.repeat().empty() ? absl::OkStatus() : add(generation.repeat(), "repeat");
 }
 
+// Puts what a run was made from into `generation`, and its checkpoint where the job names none.
+absl::Status ResolveRun(const Api& api, const std::string& name, absl::string_view field,
+                        v1::GenerationSpec* generation, NewJob* job) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseRunName(name, field));
+  absl::StatusOr<v1::Run> run = api.steps->GetRun(id);
+  if (absl::IsNotFound(run.status())) {
+    return FieldError(field, run.status().message(), "a run that is stored");
+  }
+  if (!run.ok()) return run.status();
+  if (run->decodes()) {
+    return FieldError(field, absl::StrCat(name, " is what latents were decoded to"),
+                      "the run of a generation");
+  }
+  *generation = std::move(*run->mutable_generation());
+  if (job->spec.checkpoint().empty()) job->spec.set_checkpoint(run->checkpoint());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ResolveReferences(const Api& api, NewJob* job) {
   if (job->spec.comparison().has_generations()) return ResolveComparison(api, job);
   if (job->spec.has_diagnostic()) {
-    constexpr absl::string_view kField = "spec.diagnostic.run";
-    PLUMBLINE_ASSIGN_OR_RETURN(const std::string id,
-                               ParseRunName(job->spec.diagnostic().run(), kField));
-    absl::StatusOr<v1::Run> run = api.steps->GetRun(id);
-    if (absl::IsNotFound(run.status())) {
-      return FieldError(kField, run.status().message(), "a run that is stored");
-    }
-    if (!run.ok()) return run.status();
-    *job->spec.mutable_diagnostic()->mutable_generation() = std::move(*run->mutable_generation());
-    if (job->spec.checkpoint().empty()) job->spec.set_checkpoint(run->checkpoint());
-    return absl::OkStatus();
+    v1::DiagnosticSpec* const diagnostic = job->spec.mutable_diagnostic();
+    return ResolveRun(api, diagnostic->run(), "spec.diagnostic.run",
+                      diagnostic->mutable_generation(), job);
+  }
+  if (job->spec.has_decode()) {
+    v1::DecodeSpec* const decode = job->spec.mutable_decode();
+    if (!decode->has_run()) return absl::OkStatus();
+    return ResolveRun(api, decode->run(), "spec.decode.run", decode->mutable_generation(), job);
   }
   if (!job->spec.has_generation()) return absl::OkStatus();
   PLUMBLINE_RETURN_IF_ERROR(ResolveGate(api, job));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,10 +70,12 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
     if (upload_ != nullptr) return FieldError("header", "comes twice", "one header, first");
     v1::PutStepRequest::Header& header = *message_.mutable_header();
     PLUMBLINE_RETURN_IF_ERROR(CheckStepHeader(header));
+    // What a run was decoded to is not the task's run.
+    const std::string run = header.decode_of().empty()
+                                ? absl::StrCat("runs/", header.identity().sha256())
+                                : std::string();
     PLUMBLINE_ASSIGN_OR_RETURN(
-        StepOwner owner,
-        api_.dispatcher->BeginStep(header.task(), header.fencing_token(),
-                                   absl::StrCat("runs/", header.identity().sha256())));
+        StepOwner owner, api_.dispatcher->BeginStep(header.task(), header.fencing_token(), run));
     if (header.has_record()) {
       header.mutable_record()->set_worker(owner.worker);
       header.mutable_record()->set_attempt(owner.attempt);
@@ -94,7 +97,9 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
     audit.set_message(absl::StrCat("step ", step_.header.record().index()));
     PLUMBLINE_ASSIGN_OR_RETURN(*response_, api_.steps->PutStep(step_, std::move(audit)));
     if (!response_->already_stored()) {
-      api_.dispatcher->NoteSavedStep(step_.task, step_.fencing_token, response_->record().index());
+      api_.dispatcher->NoteSavedStep(
+          step_.task, step_.fencing_token,
+          step_.header.decodes() ? std::nullopt : std::optional(response_->record().index()));
     }
     // The step is saved, whatever becomes of others.
     if (const auto deleted = api_.steps->EnforceBudget(); !deleted.ok()) {

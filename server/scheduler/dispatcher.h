@@ -123,12 +123,12 @@ class Dispatcher {
   // Where the writes of an attempt go. Every one is ABORTED (LEASE_LOST) under a token that is not
   // the task's newest.
   absl::StatusOr<TaskKey> CheckLease(const std::string& task, int64_t token) const;
-  // CheckLease, and notes that the task's run is `run`, "runs/{run}"; that is durable before any
-  // write of the caller's that comes after.
+  // CheckLease, and notes that the task's run is `run`, "runs/{run}", unless that is empty; that is
+  // durable before any write of the caller's that comes after.
   absl::StatusOr<StepOwner> BeginStep(const std::string& task, int64_t token,
                                       const std::string& run);
   // As Scheduler's.
-  void NoteSavedStep(TaskKey key, int64_t token, int32_t step);
+  void NoteSavedStep(TaskKey key, int64_t token, std::optional<int32_t> step);
   // As Scheduler's.
   std::vector<std::string> JobsNeeding(const v1::Run& run) const;
   // Answers with the newest client sequence number that is durable.

@@ -15,7 +15,7 @@ absl::StatusOr<StepOwner> Dispatcher::BeginStep(const std::string& task, int64_t
   StepOwner owner;
   PLUMBLINE_ASSIGN_OR_RETURN(owner.task, FindTask(task, token));
   PLUMBLINE_RETURN_IF_ERROR(AnnotateStatus(store_->CheckLease(owner.task, token), task));
-  PLUMBLINE_RETURN_IF_ERROR(scheduler_.NoteRun(owner.task, token, run));
+  if (!run.empty()) PLUMBLINE_RETURN_IF_ERROR(scheduler_.NoteRun(owner.task, token, run));
   const v1::Attempt& attempt = *scheduler_.FindHeld(owner.task, token)->attempts().rbegin();
   owner.worker = attempt.worker();
   owner.attempt = attempt.number();
@@ -25,7 +25,7 @@ absl::StatusOr<StepOwner> Dispatcher::BeginStep(const std::string& task, int64_t
   return owner;
 }
 
-void Dispatcher::NoteSavedStep(TaskKey key, int64_t token, int32_t step) {
+void Dispatcher::NoteSavedStep(TaskKey key, int64_t token, std::optional<int32_t> step) {
   absl::MutexLock lock(&mutex_);
   scheduler_.NoteSavedStep(key, token, step);
   WriteSet set = scheduler_.TakeChanges();

@@ -26,6 +26,8 @@ constexpr int32_t kMaxMultiprocessors = 1024;
 constexpr int32_t kMaxSamplingRate = 384000;
 constexpr int32_t kMaxAudioLatents = 1 << 22;
 constexpr int kMaxSpread = 16;
+constexpr int32_t kDefaultTile = 256;
+constexpr absl::string_view kDefaultDecoder = "golden";
 constexpr absl::string_view kContract = "spec.generation.contract";
 
 bool IsRng(absl::string_view rng) {
@@ -184,6 +186,55 @@ void CheckDiagnostic(v1::JobSpec* spec, SpecChecker* checker) {
   checker->Range("spec.diagnostic.step", spec->diagnostic().step(), 0, kMaxGridPoints);
   if (!spec->inject().empty())
     checker->Add("spec.inject", "a step is replayed as it is", "nothing");
+}
+
+void CheckDecode(v1::JobSpec* spec, SpecChecker* checker) {
+  const v1::DecodeSpec& decode = spec->decode();
+  const bool of_run = decode.source_case() == v1::DecodeSpec::kRun;
+  // Where there is none it is the run's.
+  if (!of_run || !spec->checkpoint().empty()) {
+    checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  }
+  if (of_run) {
+    checker->Add(ParseRunName(decode.run(), "spec.decode.run").status());
+  } else if (decode.has_latents()) {
+    checker->File("spec.decode.latents", decode.latents());
+  } else {
+    checker->Add("spec.decode", "has no source", "latents or run");
+  }
+  if (decode.has_generation()) {
+    checker->Add("spec.decode.generation", "is what the run was made from", "nothing");
+  }
+  if (spec->composition().empty()) spec->set_composition(std::string(kDefaultDecoder));
+  checker->Composition(kWholeModel, spec);
+  std::set<int> outputs;
+  for (int i = 0; i < decode.outputs_size(); ++i) {
+    const v1::ArtifactRole role = decode.outputs(i);
+    const bool is_made = role == v1::ARTIFACT_ROLE_FRAMES || role == v1::ARTIFACT_ROLE_VIDEO ||
+                         role == v1::ARTIFACT_ROLE_AUDIO || role == v1::ARTIFACT_ROLE_IMAGE;
+    if (is_made && outputs.insert(role).second) continue;
+    checker->Add(absl::StrCat("spec.decode.outputs[", i, "]"),
+                 is_made ? "is there twice" : "is not made by decoding",
+                 "FRAMES, VIDEO, AUDIO, IMAGE, each once");
+  }
+  const int32_t tile = decode.tile() == 0 ? kDefaultTile : decode.tile();
+  checker->Range("spec.decode.tile", tile, 32, kMaxPixels);
+  if (decode.has_tile_overlap()) {
+    checker->Range("spec.decode.tile_overlap", decode.tile_overlap(), 0, tile / 2);
+  }
+  if (decode.no_tiling() && (decode.tile() != 0 || decode.has_tile_overlap())) {
+    checker->Add("spec.decode.no_tiling", "goes with no tile size", "one or the other");
+  }
+  if (decode.has_image_frame()) {
+    checker->Range("spec.decode.image_frame", decode.image_frame(), 0, kMaxFrames);
+  }
+  if (decode.has_fps() && !(std::isfinite(decode.fps()) && decode.fps() > 0)) {
+    checker->Add("spec.decode.fps", absl::StrCat(decode.fps(), " is not possible"), "more than 0");
+  }
+  if (!spec->inject().empty()) checker->Add("spec.inject", "decoding has no controls", "nothing");
+  if (spec->save_tensors()) {
+    checker->Add("spec.save_tensors", "is what the output FRAMES is", "false");
+  }
 }
 
 }  // namespace plumbline::server

@@ -4,7 +4,7 @@
 #include "proto/plumbline/v1/job.pb.h"
 #include "server/scheduler/spec_checker.h"
 
-// Generations, and what replays a step of one.
+// Generations, what replays a step of one, and what decodes latents.
 
 namespace plumbline::server {
 
@@ -12,6 +12,7 @@ namespace plumbline::server {
 // where they can be looked up.
 void CheckGeneration(v1::JobSpec* spec, SpecChecker* checker);
 void CheckDiagnostic(v1::JobSpec* spec, SpecChecker* checker);
+void CheckDecode(v1::JobSpec* spec, SpecChecker* checker);
 
 }  // namespace plumbline::server
 

@@ -248,6 +248,7 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
     case v1::JOB_KIND_VERDICT:
     case v1::JOB_KIND_GENERATION:
     case v1::JOB_KIND_DIAGNOSTIC:
+    case v1::JOB_KIND_DECODE:
       return absl::OkStatus();
     case v1::JOB_KIND_BLOCK_REPLAY:
     case v1::JOB_KIND_FULL_MODEL: {
@@ -326,6 +327,8 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
       return PlanSeeds(job);
     case v1::JobSpec::kDiagnostic:
       return {NewTask(job, 0, absl::StrCat("step ", spec.diagnostic().step()), spec)};
+    case v1::JobSpec::kDecode:
+      return {NewTask(job, 0, spec.decode().has_run() ? "latents of a run" : "latents", spec)};
     case v1::JobSpec::kFullModel:
       return PlanLayouts(job, &LayoutsOfFullModel);
     case v1::JobSpec::kSweep:

@@ -192,6 +192,9 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
     case v1::JobSpec::kDiagnostic:
       CheckDiagnostic(spec, &checker);
       break;
+    case v1::JobSpec::kDecode:
+      CheckDecode(spec, &checker);
+      break;
     case v1::JobSpec::kLayout:
       CheckLayout(*spec, &checker);
       break;

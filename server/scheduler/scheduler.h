@@ -143,8 +143,9 @@ class Scheduler {
   absl::Status NoteRun(TaskKey key, int64_t token, const std::string& run);
   // Counts a step of the attempt by its origin; one that was counted is not counted again.
   void CountStep(TaskKey key, const v1::StepEvent& step);
-  // The attempt has saved a step that was not there: the task got on.
-  void NoteSavedStep(TaskKey key, int64_t token, int32_t step);
+  // The attempt has saved something that was not there, a step of its run if `step` is set: the
+  // task got on.
+  void NoteSavedStep(TaskKey key, int64_t token, std::optional<int32_t> step);
   // For the attempts to come.
   void NoteSensitivity(TaskKey key, const v1::SensitivityCheck& check);
   // The share of the task under lease. Null if `token` holds no lease.

@@ -88,6 +88,11 @@ v1::Progress Scheduler::ProgressOf(const JobState& job) const {
 std::vector<std::string> Scheduler::JobsNeeding(const v1::Run& run) const {
   const auto needs = [&run](const TaskState& task) {
     const v1::JobSpec& spec = task.record.spec();
+    // What a run was decoded to is needed as long as it is.
+    if (!run.decode_of().empty() &&
+        (task.record.task().run() == run.decode_of() || spec.decode().run() == run.decode_of())) {
+      return true;
+    }
     if (task.record.task().run() == run.name() || task.record.against_run() == run.name() ||
         spec.diagnostic().run() == run.name() || spec.decode().run() == run.name() ||
         spec.comparison().runs().a() == run.name() || spec.comparison().runs().b() == run.name()) {

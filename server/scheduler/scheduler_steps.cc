@@ -1,4 +1,5 @@
 // What the scheduler notes of generations while they run: their runs, and their steps.
+#include <optional>
 #include <string>
 
 #include "common/status.h"
@@ -39,13 +40,17 @@ void Scheduler::CountStep(TaskKey key, const v1::StepEvent& step) {
   changed_tasks_.insert(key);
 }
 
-void Scheduler::NoteSavedStep(TaskKey key, int64_t token, int32_t step) {
+void Scheduler::NoteSavedStep(TaskKey key, int64_t token, std::optional<int32_t> step) {
   if (!CheckLease(key, token).ok()) return;
   TaskState* const task = FindTask(key);
   LeaseState& lease = *task->lease;
-  const bool is_counted = lease.counted_steps.count({step, v1::STEP_ORIGIN_COMPUTED}) > 0 ||
-                          lease.counted_steps.count({step, v1::STEP_ORIGIN_RECOMPUTED}) > 0;
-  if (!is_counted) lease.saved_steps.insert(step);
+  const auto is_counted = [&](v1::StepOrigin origin) {
+    return lease.counted_steps.count({*step, origin}) > 0;
+  };
+  if (step.has_value() && !is_counted(v1::STEP_ORIGIN_COMPUTED) &&
+      !is_counted(v1::STEP_ORIGIN_RECOMPUTED)) {
+    lease.saved_steps.insert(*step);
+  }
   if (task->record.infrastructure_failures() == 0) return;
   task->record.set_infrastructure_failures(0);
   changed_tasks_.insert(key);

@@ -77,6 +77,8 @@ absl::StatusOr<v1::Run> StepStore::RunToWrite(const NewStep& step) const {
     run.set_seed(header.seed());
     run.set_total_steps(header.total_steps());
     run.set_preflight(header.preflight());
+    run.set_decodes(header.decodes());
+    run.set_decode_of(header.decode_of());
     *run.mutable_generation() = step.generation;
     run.set_checkpoint(step.checkpoint);
     *run.mutable_create_time() = ToTimestamp(now);

@@ -8,6 +8,7 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "server/store/artifact_files.h"
+#include "server/store/run_name.h"
 
 namespace plumbline::server {
 namespace {
@@ -93,6 +94,12 @@ absl::Status CheckStepHeader(const v1::PutStepRequest::Header& header) {
                       absl::StrCat("at most ", kMaxHeaderBytes));
   }
   PLUMBLINE_RETURN_IF_ERROR(CheckIdentity(header.identity()));
+  if (!header.decode_of().empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(ParseRunName(header.decode_of(), "header.decode_of").status());
+    if (!header.decodes()) {
+      return FieldError("header.decode_of", "is of a run that decodes nothing", "nothing");
+    }
+  }
   if (header.total_steps() < 1 || header.total_steps() > kMaxSteps) {
     return FieldError("header.total_steps", absl::StrCat(header.total_steps(), " is out of range"),
                       absl::StrCat("1 to ", kMaxSteps));

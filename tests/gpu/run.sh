@@ -8,13 +8,14 @@
 #   gates      block replay at the released size: every gate, and the figures of a recorded PyTorch run
 #   controls   every negative control of a block replay
 #   pytorch    the provider against PyTorch on this machine, node by node
+#   decoder    the decoders against PyTorch on this machine
 #   bench      times of a block's operations, candidate and provider
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests gates controls pytorch ptx bench sanitizer)
+readonly PARTS=(tests gates controls pytorch decoder ptx bench sanitizer)
 readonly PART_LIMIT_S=530
 mkdir -p results
 
@@ -52,6 +53,7 @@ run_part() {
     tests) ./gpu_tests test ;;
     ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' ;;
     gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
+    decoder) python3 pytorch_decoder.py ./plumbline tests/golden ;;
     bench) ./gpu_tests bench candidate && ./gpu_tests bench provider/default ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;

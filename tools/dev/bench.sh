@@ -1,12 +1,12 @@
-# ./dev bench: what the coordinator must be as fast as, against its peers in the same run, and how fast videos are
-# compared.
+# ./dev bench: what coordinator and decoders must be as fast as, against their peers in the same run, and how fast
+# videos are compared.
 
 dev_bench() {
   (($# <= 1)) || die "bench takes one folder at most"
   require_packages build
   # Not optimised: what takes the time is RocksDB's, OpenSSL's, gRPC's and the kernel's.
   run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench //server/bench:load_bench \
-    //server:plumbline-server //worker/media/bench:compare_bench
+    //server:plumbline-server //worker/media/bench:compare_bench //worker/jobs/decode/bench:decode_bench
 
   echo "== Steps of 14.4 MB written one after another, synced"
   bazel-bin/server/bench/step_store_bench "$@"
@@ -19,4 +19,8 @@ dev_bench() {
 
   echo "== A thousand workers, a hundred watchers, ten thousand tasks"
   bazel-bin/server/bench/load_bench --server=bazel-bin/server/plumbline-server --folder="${1:-${TMPDIR:-/tmp}}"
+
+  # Kernels are compiled with their own options in every build.
+  echo "== Small decoders against their matrix products"
+  bazel-bin/worker/jobs/decode/bench/decode_bench 2
 }

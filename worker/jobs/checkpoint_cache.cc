@@ -41,23 +41,32 @@ std::string Fingerprint(const std::string& folder) {
 
 }  // namespace
 
+CheckpointCache::Key CheckpointCache::KeyOf(const std::string& spec) const {
+  Key key{spec, ""};
+  if (absl::StartsWith(spec, "synthetic:")) return key;
+  // What is wrong with the path, whoever opens it says.
+  const absl::StatusOr<std::string> folder = ResolveUnderRoots(spec, roots_);
+  if (folder.ok()) key.fingerprint = Fingerprint(*folder);
+  return key;
+}
+
 absl::StatusOr<std::shared_ptr<const h3::WeightSource>> CheckpointCache::Open(
     const std::string& spec) {
-  std::string fingerprint;
-  if (!absl::StartsWith(spec, "synthetic:")) {
-    // What is wrong with the path, OpenCheckpoint says.
-    const absl::StatusOr<std::string> folder = ResolveUnderRoots(spec, roots_);
-    if (folder.ok()) fingerprint = Fingerprint(*folder);
-    if (source_ != nullptr && spec == spec_ && !fingerprint.empty() &&
-        fingerprint == fingerprint_) {
-      return source_;
-    }
-  }
+  Key key = KeyOf(spec);
+  if (source_ != nullptr && !key.fingerprint.empty() && key == source_key_) return source_;
   source_ = nullptr;  // Not two at once.
   PLUMBLINE_ASSIGN_OR_RETURN(source_, h3::OpenCheckpoint(spec, roots_));
-  spec_ = spec;
-  fingerprint_ = std::move(fingerprint);
+  source_key_ = std::move(key);
   return source_;
+}
+
+absl::StatusOr<h3::DecoderWeights> CheckpointCache::OpenDecoders(const std::string& spec) {
+  Key key = KeyOf(spec);
+  if (decoders_.has_value() && !key.fingerprint.empty() && key == decoders_key_) return *decoders_;
+  decoders_.reset();
+  PLUMBLINE_ASSIGN_OR_RETURN(decoders_, h3::OpenDecoders(spec, roots_));
+  decoders_key_ = std::move(key);
+  return *decoders_;
 }
 
 }  // namespace plumbline::jobs

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "worker/jobs/block_replay.h"
 #include "worker/jobs/compare_files.h"
+#include "worker/jobs/decode/decode.h"
 #include "worker/jobs/full_model.h"
 #include "worker/jobs/generation/generation.h"
 #include "worker/jobs/identity.h"
@@ -258,6 +259,18 @@ absl::StatusOr<JobResult> RunGenerationTask(const v1::JobSpec& spec,
                    : RunGeneration(spec, files, *weights, environment);
 }
 
+absl::StatusOr<JobResult> RunDecodeTask(const v1::JobSpec& spec, const JobEnvironment& environment,
+                                        Inputs* inputs) {
+  std::string latents;
+  GenerationFiles files;
+  if (spec.decode().has_run()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(files, FetchGenerationFiles(spec.decode().generation(), inputs));
+  } else {
+    PLUMBLINE_ASSIGN_OR_RETURN(latents, inputs->Fetch(spec.decode().latents(), "decode.latents"));
+  }
+  return RunDecode(spec, latents, files, environment);
+}
+
 std::string KindName(const v1::JobSpec& spec) {
   const google::protobuf::FieldDescriptor* const field =
       v1::JobSpec::descriptor()->FindFieldByNumber(spec.kind_case());
@@ -274,6 +287,8 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
     case v1::JobSpec::kGeneration:
     case v1::JobSpec::kDiagnostic:
       return RunGenerationTask(spec, environment, inputs);
+    case v1::JobSpec::kDecode:
+      return RunDecodeTask(spec, environment, inputs);
     case v1::JobSpec::kSweep:
       return RunSweepTask(spec, environment);
     case v1::JobSpec::kRule:
@@ -285,11 +300,11 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
     case v1::JobSpec::kLayout:
       return RunLayout(spec.layout(), environment);
     default:
-      return absl::UnimplementedError(
-          absl::StrCat("this worker does no jobs of kind ", KindName(spec),
-                       "; it does block_replay, full_model, generation, diagnostic, sweep, rule, "
-                       "verdict, comparison, "
-                       "layout"));
+      return absl::UnimplementedError(absl::StrCat(
+          "this worker does no jobs of kind ", KindName(spec),
+          "; it does block_replay, full_model, generation, diagnostic, decode, sweep, rule, "
+          "verdict, comparison, "
+          "layout"));
   }
 }
 

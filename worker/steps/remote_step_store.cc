@@ -192,6 +192,8 @@ v1::PutStepRequest::Header RemoteStepStore::MakeHeader(const RunFacts& facts) co
   header.set_seed(facts.seed);
   header.set_total_steps(facts.total_steps);
   header.set_preflight(facts.preflight);
+  header.set_decodes(facts.decodes);
+  header.set_decode_of(facts.decode_of);
   return header;
 }
 

@@ -22,6 +22,9 @@ struct RunFacts {
   uint64_t seed = 0;
   int32_t total_steps = 0;
   bool preflight = false;
+  // Its steps are decoded clips, of the latents of another run, or of a file if that is empty.
+  bool decodes = false;
+  std::string decode_of = {};
 };
 
 // A step with its bytes: `tensors` are those of record.outputs, in order, row-major and

@@ -4,6 +4,7 @@
 #include "kernels/builtin.h"
 #include "kernels/candidate/cuda/operations.h"
 #include "kernels/cuda/shared_operations.h"
+#include "kernels/decoders/cuda/operations.h"
 #include "kernels/must_register.h"
 
 namespace plumbline {
@@ -36,6 +37,12 @@ void RegisterCandidateCuda(Registry& registry) {
       cuda::MakeGatherRows(candidate_cuda::kImplementation, Precision::kMixed));
   add(OpKind::kCast, cuda::MakeCast(candidate_cuda::kImplementation, Precision::kMixed));
   add(OpKind::kGradSum, cuda::MakeGradSum(candidate_cuda::kImplementation, Precision::kMixed));
+  add(OpKind::kDecoderLinear, candidate_cuda::MakeLinear());
+  for (auto& [op, operation] :
+       decoders_cuda::MakeOperations({candidate_cuda::kImplementation, Precision::kMixed,
+                                      decoders_cuda::Arithmetic::kFloat32})) {
+    add(op, operation);
+  }
 }
 
 }  // namespace plumbline

@@ -21,10 +21,10 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/call_check.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/decoders/checks.h"
 #include "kernels/numerics/elementary.h"
 #include "kernels/ops.h"
 
@@ -53,26 +53,13 @@ void ForEachRow(const ExecutionContext& context, const Tensor& tensor, const Bod
                                });
 }
 
-// The precision and the name of an implementation's operation.
-template <typename Arithmetic>
+// What all operations of one implementation share.
+template <typename Arithmetic, OpKind kOp>
 class DecoderOperation : public Operation {
  public:
   Precision precision() const final { return Arithmetic::kPrecision; }
-
- protected:
-  // That `tensor` is float32 and of a shape, CallCheck::kAny being any.
-  static void Float32(CallCheck* check, absl::string_view name, const Tensor& tensor, int64_t batch,
-                      int64_t rows, int64_t width) {
-    check->Type(name, tensor, {DType::kF32}).Shape(name, tensor, batch, rows, width);
-  }
-  // A vector that every row shares.
-  static void Vector(CallCheck* check, absl::string_view name, const Tensor& tensor,
-                     int64_t width) {
-    Float32(check, name, tensor, 1, 1, width);
-  }
-  static void SameShape(CallCheck* check, absl::string_view name, const Tensor& tensor,
-                        const Tensor& as) {
-    Float32(check, name, tensor, as.batch, as.rows, as.width);
+  absl::Status Check(const ForwardCall& call) const final {
+    return CheckCall(Arithmetic::kName, kOp, call);
   }
 };
 

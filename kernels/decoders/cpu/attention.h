@@ -17,26 +17,12 @@
 namespace plumbline::decoders {
 
 template <typename Arithmetic>
-class Attention final : public DecoderOperation<Arithmetic> {
+class Attention final : public DecoderOperation<Arithmetic, OpKind::kDecoderAttention> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
   static constexpr int64_t kBlock = 48;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderAttention, call, 3, 0);
-    if (!check.ok()) return check.status();
-    const Tensor& q = call.inputs[0];
-    const int64_t head_width = call.attributes.head_width;
-    for (const Tensor& input : call.inputs) Base::SameShape(&check, "q, k or v", input, q);
-    Base::SameShape(&check, "the output", call.output, q);
-    return check
-        .That(head_width > 0 && q.width % head_width == 0,
-              "the width of q must be a multiple of head_width")
-        .status();
-  }
-
   size_t ForwardWorkspaceBytes(const ForwardCall& call,
                                const ExecutionContext& context) const override {
     return static_cast<size_t>(context.threads->num_threads()) * ThreadBytes(call);

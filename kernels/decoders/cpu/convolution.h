@@ -85,31 +85,10 @@ size_t ConvolutionThreadBytes(int64_t gathered_width) {
 }
 
 template <typename Arithmetic>
-class Conv1d final : public DecoderOperation<Arithmetic> {
+class Conv1d final : public DecoderOperation<Arithmetic, OpKind::kConv1d> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    const size_t least = call.attributes.weight_norm ? 2 : 1;
-    CallCheck check(Arithmetic::kName, OpKind::kConv1d, call, 1, least, 1);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const Tensor& weight = call.parameters[0];
-    Base::SameShape(&check, "x", x, x);
-    Base::Float32(&check, "weight", weight, 1, CallCheck::kAny, CallCheck::kAny);
-    check
-        .That(x.width > 0 && weight.width % x.width == 0 && weight.width / x.width % 2 == 1,
-              "the weight must have an odd number of taps of the width of x")
-        .That(call.attributes.dilation > 0, "dilation must be above 0");
-    if (call.attributes.weight_norm)
-      Base::Float32(&check, "gain", call.parameters[1], 1, weight.rows, 1);
-    if (call.parameters.size() > least)
-      Base::Vector(&check, "bias", call.parameters[least], weight.rows);
-    Base::Float32(&check, "the output", call.output, x.batch, x.rows, weight.rows);
-    return check.status();
-  }
-
   size_t ForwardWorkspaceBytes(const ForwardCall& call,
                                const ExecutionContext& context) const override {
     const Tensor& weight = call.parameters[0];
@@ -152,30 +131,10 @@ class Conv1d final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class ConvTranspose1d final : public DecoderOperation<Arithmetic> {
+class ConvTranspose1d final : public DecoderOperation<Arithmetic, OpKind::kConvTranspose1d> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kConvTranspose1d, call, 1, 3);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const Tensor& weight = call.parameters[0];
-    const int64_t outputs = call.parameters[2].width;
-    const int64_t stride = call.attributes.stride;
-    Base::SameShape(&check, "x", x, x);
-    Base::Float32(&check, "weight", weight, 1, x.width, CallCheck::kAny);
-    Base::Float32(&check, "gain", call.parameters[1], 1, x.width, 1);
-    Base::Vector(&check, "bias", call.parameters[2], CallCheck::kAny);
-    check.That(stride > 0, "stride must be above 0")
-        .That(outputs > 0 && weight.width % outputs == 0 && weight.width / outputs >= stride &&
-                  (weight.width / outputs - stride) % 2 == 0,
-              "the weight must have as many taps as the stride, or an even number more");
-    Base::Float32(&check, "the output", call.output, x.batch, x.rows * stride, outputs);
-    return check.status();
-  }
-
   size_t ForwardWorkspaceBytes(const ForwardCall& call,
                                const ExecutionContext& context) const override {
     const int64_t width = TapsOfPhase(call) * call.inputs[0].width;

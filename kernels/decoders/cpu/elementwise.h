@@ -15,22 +15,10 @@
 namespace plumbline::decoders {
 
 template <typename Arithmetic>
-class SwiGlu final : public DecoderOperation<Arithmetic> {
+class SwiGlu final : public DecoderOperation<Arithmetic, OpKind::kDecoderSwiGlu> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderSwiGlu, call, 1, 0);
-    if (!check.ok()) return check.status();
-    const Tensor& gate_up = call.inputs[0];
-    Base::SameShape(&check, "gate_up", gate_up, gate_up);
-    check.That(gate_up.width % 2 == 0, "the width of gate_up must be even");
-    Base::Float32(&check, "the output", call.output, gate_up.batch, gate_up.rows,
-                  gate_up.width / 2);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& output = call.output;
     ForEachRow(context, output, [&](int64_t item, int64_t row) {
@@ -47,22 +35,10 @@ class SwiGlu final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class Residual final : public DecoderOperation<Arithmetic> {
+class Residual final : public DecoderOperation<Arithmetic, OpKind::kDecoderResidual> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderResidual, call, 2, 0, 1);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    Base::SameShape(&check, "x", x, x);
-    Base::SameShape(&check, "branch", call.inputs[1], x);
-    if (!call.parameters.empty()) Base::Vector(&check, "scale", call.parameters[0], x.width);
-    Base::SameShape(&check, "the output", call.output, x);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const float* const scale =
@@ -82,23 +58,8 @@ class Residual final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class AppendTokens final : public DecoderOperation<Arithmetic> {
-  using Base = DecoderOperation<Arithmetic>;
-
+class AppendTokens final : public DecoderOperation<Arithmetic, OpKind::kAppendTokens> {
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kAppendTokens, call, 1, 1);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const Tensor& tokens = call.parameters[0];
-    Base::SameShape(&check, "x", x, x);
-    Base::Vector(&check, "tokens", tokens, CallCheck::kAny);
-    check.That(tokens.width % x.width == 0, "the tokens must have the width of x");
-    Base::Float32(&check, "the output", call.output, x.batch, x.rows + tokens.width / x.width + 1,
-                  x.width);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const int64_t tokens = call.parameters[0].width / x.width;
@@ -118,21 +79,10 @@ class AppendTokens final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class Mean final : public DecoderOperation<Arithmetic> {
+class Mean final : public DecoderOperation<Arithmetic, OpKind::kMean> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kMean, call, std::max<size_t>(call.inputs.size(), 1),
-                    0);
-    if (!check.ok()) return check.status();
-    for (const Tensor& input : call.inputs)
-      Base::SameShape(&check, "an input", input, call.inputs[0]);
-    Base::SameShape(&check, "the output", call.output, call.inputs[0]);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Real count = static_cast<Real>(call.inputs.size());
     ForEachRow(context, call.output, [&](int64_t item, int64_t row) {

@@ -22,21 +22,10 @@ Real ReciprocalRms(const float* x, int64_t size, float epsilon) {
 }
 
 template <typename Arithmetic>
-class RmsNorm final : public DecoderOperation<Arithmetic> {
+class RmsNorm final : public DecoderOperation<Arithmetic, OpKind::kDecoderRmsNorm> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderRmsNorm, call, 1, 1);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    Base::SameShape(&check, "x", x, x);
-    Base::Vector(&check, "weight", call.parameters[0], x.width);
-    Base::SameShape(&check, "the output", call.output, x);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const float* const weight = call.parameters[0].Row<float>(0);
@@ -54,24 +43,10 @@ class RmsNorm final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class HeadNorm final : public DecoderOperation<Arithmetic> {
+class HeadNorm final : public DecoderOperation<Arithmetic, OpKind::kDecoderHeadNorm> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderHeadNorm, call, 1, 0);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const int64_t head_width = call.attributes.head_width;
-    Base::SameShape(&check, "x", x, x);
-    Base::SameShape(&check, "the output", call.output, x);
-    return check
-        .That(head_width > 0 && x.width % head_width == 0,
-              "the width of x must be a multiple of head_width")
-        .status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const int64_t head_width = call.attributes.head_width;
@@ -89,22 +64,10 @@ class HeadNorm final : public DecoderOperation<Arithmetic> {
 };
 
 template <typename Arithmetic>
-class LayerNorm final : public DecoderOperation<Arithmetic> {
+class LayerNorm final : public DecoderOperation<Arithmetic, OpKind::kDecoderLayerNorm> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderLayerNorm, call, 1, 2);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    Base::SameShape(&check, "x", x, x);
-    Base::Vector(&check, "weight", call.parameters[0], x.width);
-    Base::Vector(&check, "bias", call.parameters[1], x.width);
-    Base::SameShape(&check, "the output", call.output, x);
-    return check.status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const float* const weight = call.parameters[0].Row<float>(0);

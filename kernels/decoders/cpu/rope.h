@@ -17,48 +17,26 @@
 namespace plumbline::decoders {
 
 template <typename Arithmetic>
-class Rope final : public DecoderOperation<Arithmetic> {
+class Rope final : public DecoderOperation<Arithmetic, OpKind::kDecoderRope> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
-  static constexpr int64_t kMaxFrequencies = 64;
   static constexpr int64_t kAxes = 3;
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kDecoderRope, call, 2, 0);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const int64_t head_width = call.attributes.head_width;
-    const int64_t frequencies = call.attributes.rotary_frequencies;
-    Base::SameShape(&check, "x", x, x);
-    Base::SameShape(&check, "the output", call.output, x);
-    return check.Type("position_ids", call.inputs[1], {DType::kF64})
-        .Shape("position_ids", call.inputs[1], 1, x.rows, kAxes)
-        .That(head_width > 0 && x.width % head_width == 0,
-              "the width of x must be a multiple of head_width")
-        .That(frequencies > 0 && frequencies <= kMaxFrequencies,
-              "rotary_frequencies must be 1 to 64")
-        .That(2 * kAxes * frequencies <= head_width,
-              "6 rotary_frequencies must be at most head_width")
-        .That(call.attributes.rotary_theta > 0, "rotary_theta must be above 0")
-        .status();
-  }
-
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const int64_t frequencies = call.attributes.rotary_frequencies;
     const int64_t half = kAxes * frequencies;
     const int64_t head_width = call.attributes.head_width;
-    std::array<float, kMaxFrequencies> inverse_frequencies;
+    std::array<float, kMostFrequencies> inverse_frequencies;
     const double log_theta = Log(static_cast<double>(call.attributes.rotary_theta));
     for (int64_t j = 0; j < frequencies; ++j) {
       const float exponent = static_cast<float>(2 * j) / static_cast<float>(2 * frequencies);
       inverse_frequencies[j] = 1.0f / static_cast<float>(Exp(exponent * log_theta));
     }
     ForEachRow(context, x, [&](int64_t item, int64_t row) {
-      std::array<Real, kAxes * kMaxFrequencies> cosines;
-      std::array<Real, kAxes * kMaxFrequencies> sines;
+      std::array<Real, kAxes * kMostFrequencies> cosines;
+      std::array<Real, kAxes * kMostFrequencies> sines;
       for (int64_t axis = 0; axis < kAxes; ++axis) {
         const float position = static_cast<float>(call.inputs[1].Row<double>(row)[axis]);
         for (int64_t j = 0; j < frequencies; ++j) {

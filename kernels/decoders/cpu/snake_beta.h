@@ -18,30 +18,14 @@
 namespace plumbline::decoders {
 
 template <typename Arithmetic>
-class SnakeBeta final : public DecoderOperation<Arithmetic> {
+class SnakeBeta final : public DecoderOperation<Arithmetic, OpKind::kSnakeBeta> {
   using Real = typename Arithmetic::Real;
-  using Base = DecoderOperation<Arithmetic>;
 
   static constexpr int64_t kBlock = 64;
 
   enum Parameter { kAlpha, kBeta, kUp, kDown };
 
  public:
-  absl::Status Check(const ForwardCall& call) const override {
-    CallCheck check(Arithmetic::kName, OpKind::kSnakeBeta, call, 1, 4);
-    if (!check.ok()) return check.status();
-    const Tensor& x = call.inputs[0];
-    const int64_t taps = call.parameters[kUp].width;
-    Base::SameShape(&check, "x", x, x);
-    Base::Vector(&check, "alpha", call.parameters[kAlpha], x.width);
-    Base::Vector(&check, "beta", call.parameters[kBeta], x.width);
-    Base::Vector(&check, "up", call.parameters[kUp], taps);
-    Base::Vector(&check, "down", call.parameters[kDown], taps);
-    check.That(taps >= 2 && taps % 2 == 0, "the filters must have an even number of taps");
-    Base::SameShape(&check, "the output", call.output, x);
-    return check.status();
-  }
-
   size_t ForwardWorkspaceBytes(const ForwardCall& call,
                                const ExecutionContext& context) const override {
     return 2 * Scratch::Bytes<Real>(call.inputs[0].width) +

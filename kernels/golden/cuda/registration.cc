@@ -1,8 +1,10 @@
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "kernels/builtin.h"
 #include "kernels/cuda/shared_operations.h"
+#include "kernels/decoders/cuda/operations.h"
 #include "kernels/golden/cuda/operations.h"
 #include "kernels/must_register.h"
 
@@ -10,7 +12,7 @@ namespace plumbline {
 
 void RegisterGoldenCuda(Registry& registry) {
   constexpr const char* kGolden = golden_cuda::kImplementation;
-  const std::pair<OpKind, std::shared_ptr<const Operation>> operations[] = {
+  std::map<OpKind, std::shared_ptr<const Operation>> operations = {
       {OpKind::kTimeProjection, golden_cuda::MakeTimeProjection()},
       {OpKind::kTimeEmbedder, golden_cuda::MakeTimeEmbedder()},
       {OpKind::kLinear, golden_cuda::MakeLinear()},
@@ -26,7 +28,10 @@ void RegisterGoldenCuda(Registry& registry) {
       {OpKind::kGatherRows, cuda::MakeGatherRows(kGolden, Precision::kFloat32)},
       {OpKind::kCast, cuda::MakeCast(kGolden, Precision::kFloat32)},
       {OpKind::kGradSum, cuda::MakeGradSum(kGolden, Precision::kFloat32)},
+      {OpKind::kDecoderLinear, golden_cuda::MakeLinear()},
   };
+  operations.merge(decoders_cuda::MakeOperations(
+      {kGolden, Precision::kFloat32, decoders_cuda::Arithmetic::kFloat64}));
   for (const auto& [op, operation] : operations) {
     OperationRegistration registration;
     registration.implementation = kGolden;

@@ -43,7 +43,7 @@ struct Gemm {
         b(MatrixOf(left, SummedAxis::kRows)),
         c(output.data),
         c_stride(output.row_stride),
-        type(output.dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F) {
+        type(TypeOf(output.dtype)) {
     // cuBLAS checks strides that it does not use.
     if (m <= 1) c_stride = std::max<int64_t>(n, 1);
     if (a.operation == CUBLAS_OP_T ? n <= 1 : k <= 1) {
@@ -51,6 +51,17 @@ struct Gemm {
     }
     if (b.operation == CUBLAS_OP_T ? k <= 1 : m <= 1) {
       b.stride = std::max<int64_t>(b.operation == CUBLAS_OP_T ? m : k, 1);
+    }
+  }
+
+  static cudaDataType_t TypeOf(DType dtype) {
+    switch (dtype) {
+      case DType::kBF16:
+        return CUDA_R_16BF;
+      case DType::kF16:
+        return CUDA_R_16F;
+      default:
+        return CUDA_R_32F;
     }
   }
 

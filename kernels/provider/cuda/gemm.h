@@ -30,7 +30,8 @@ size_t GemmWorkspaceBytes();
 // Whether the library is there: FAILED_PRECONDITION otherwise.
 absl::Status CheckGemm();
 
-// C(m, n) = left right^T [+ bias], enqueued. Everything is of one type, bfloat16 or float32; `bias`
+// C(m, n) = left right^T [+ bias], enqueued. Everything is of one type, bfloat16, float16 or
+// float32; `bias`
 // (1, 1, n) may be null. Not: left summed along its rows and right along its width. `workspace` has
 // GemmWorkspaceBytes() bytes on a 256-byte boundary.
 absl::Status Multiply(cudaStream_t stream, GemmPath path, const cuda::Operand& left,

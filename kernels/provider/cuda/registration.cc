@@ -5,6 +5,7 @@
 
 #include "kernels/builtin.h"
 #include "kernels/cuda/shared_operations.h"
+#include "kernels/decoders/cuda/operations.h"
 #include "kernels/must_register.h"
 #include "kernels/provider/cuda/operations.h"
 
@@ -17,7 +18,7 @@ using Operations = std::map<OpKind, std::shared_ptr<const Operation>>;
 
 Operations DefaultOperations() {
   constexpr const char* kFamily = provider_cuda::kFamily;
-  return {
+  Operations operations = {
       {OpKind::kTimeProjection, cuda::MakeTimeProjection(kFamily)},
       {OpKind::kTimeEmbedder, provider_cuda::MakeTimeEmbedder(GemmPath::kCublas)},
       {OpKind::kLinear, provider_cuda::MakeLinear(GemmPath::kCublas)},
@@ -33,7 +34,11 @@ Operations DefaultOperations() {
       {OpKind::kGatherRows, cuda::MakeGatherRows(kFamily, Precision::kMixed)},
       {OpKind::kCast, cuda::MakeCast(kFamily, Precision::kMixed)},
       {OpKind::kGradSum, cuda::MakeGradSum(kFamily, Precision::kMixed)},
+      {OpKind::kDecoderLinear, provider_cuda::MakeAutocastLinear(GemmPath::kCublas)},
   };
+  operations.merge(decoders_cuda::MakeOperations(
+      {kFamily, Precision::kMixed, decoders_cuda::Arithmetic::kAutocast}));
+  return operations;
 }
 
 // Registers `shared` with the operations of `changed` in place of its own.
@@ -70,6 +75,7 @@ void RegisterProviderCuda(Registry& registry) {
       registry, "provider/blas-cublaslt", shared,
       {{OpKind::kTimeEmbedder, provider_cuda::MakeTimeEmbedder(GemmPath::kCublasLt)},
        {OpKind::kLinear, provider_cuda::MakeLinear(GemmPath::kCublasLt)},
+       {OpKind::kDecoderLinear, provider_cuda::MakeAutocastLinear(GemmPath::kCublasLt)},
        {OpKind::kAdalnProjection, provider_cuda::MakeAdalnProjection(GemmPath::kCublasLt)}});
 }
 

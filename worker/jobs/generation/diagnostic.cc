@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "common/step_digest.h"
 #include "kernels/cpu/thread_pool.h"
 #include "worker/drift/compare.h"
 #include "worker/drift/row_names.h"
 #include "worker/h3/numerical_identity.h"
 #include "worker/jobs/generation/generation.h"
+#include "worker/jobs/generation/replay.h"
 #include "worker/jobs/generation/state.h"
 #include "worker/jobs/generation/step_bytes.h"
 
@@ -36,55 +36,6 @@ bool SameNumbers(const v1::RunIdentity& saved, const v1::NumericalIdentity& now)
   std::map<std::string, std::string> parts;
   for (const v1::IdentityPart& part : now.parts()) parts[part.name()] = part.value();
   return h3::DifferingParts(saved_parts, parts).empty();
-}
-
-absl::Status Inconsistent(const std::string& run, int32_t step, absl::string_view tensor,
-                          absl::string_view what) {
-  return WithReason(
-      absl::DataLossError(absl::StrCat(run, ": step ", step, ": ", tensor, ": ", what)),
-      "STEP_INCONSISTENT");
-}
-
-// The state before `step`, and that step as it was saved.
-struct SavedPoint {
-  GenerationState state;
-  Velocities velocities;
-};
-
-// Replays the steps of `run` before `step`; every one must fit.
-absl::StatusOr<SavedPoint> ReplayTo(int32_t step, const v1::Run& run, const GenerationSetup& setup,
-                                    steps::StepStore* store) {
-  PLUMBLINE_ASSIGN_OR_RETURN(GenerationState start, GenerationState::Start(setup));
-  SavedPoint point = {std::move(start), {}};
-  StepInputDigester digester;
-  int32_t next = 0;
-  const auto take = [&](const steps::SavedStep& saved) -> absl::Status {
-    const StepInputs inputs = point.state.Inputs();
-    const TensorDigests digests = digester.Digest(inputs);
-    if (StepInputDigest(run.identity().sha256(), next, digests) != saved.record.input_digest()) {
-      const std::string tensor = FirstDifference(digests, saved.record.inputs());
-      return Inconsistent(run.name(), next, tensor.empty() ? "input_digest" : tensor,
-                          "the saved step was computed from another one");
-    }
-    std::string tensor;
-    absl::StatusOr<Velocities> velocities = ReadVelocities(saved, inputs, &tensor);
-    if (!velocities.ok()) {
-      return Inconsistent(run.name(), next, tensor, velocities.status().message());
-    }
-    if (next++ == step) {
-      point.velocities = *std::move(velocities);
-      return absl::OkStatus();
-    }
-    return point.state.Advance(velocities->video, velocities->audio);
-  };
-  PLUMBLINE_RETURN_IF_ERROR(store->Fetch(run.name(), 0, step + 1, take));
-  if (next != step + 1) {
-    return FieldError("diagnostic.step",
-                      absl::StrCat(step, " is not saved, or a step before it is not; ", run.name(),
-                                   " can be replayed as far as step ", next - 1),
-                      "a saved step with all those before it");
-  }
-  return point;
 }
 
 // Names the rows of a velocity by the packed rows that they belong to.
@@ -114,7 +65,7 @@ absl::StatusOr<JobResult> RunDiagnostic(const v1::JobSpec& spec, const Generatio
                       absl::StrCat("0 to ", setup->Steps() - 1));
   }
   PLUMBLINE_ASSIGN_OR_RETURN(const SavedPoint point,
-                             ReplayTo(diagnostic.step(), run, *setup, store));
+                             ReplayTo(diagnostic.step(), run, *setup, store, "diagnostic.step"));
 
   TransformerCalls calls(setup->graph, setup->resolved, weights, environment.context,
                          /*ignores_text=*/false);

@@ -10,8 +10,9 @@ absl::StatusOr<JobResult> RunGeneration(const v1::JobSpec& spec, const Generatio
                                         const h3::WeightSource& weights,
                                         const JobEnvironment& environment) {
   PLUMBLINE_ASSIGN_OR_RETURN(const uint64_t seed, SeedOfTask(spec.generation()));
-  const GenerationSetup::Request request = {spec.generation(), spec.composition(), spec.inject(),
-                                            spec.save_tensors(), seed};
+  GenerationSetup::Request request = {spec.generation(), spec.composition(), spec.inject(),
+                                      spec.save_tensors(), seed};
+  request.checkpoint = spec.checkpoint();
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<GenerationSetup> setup,
                              GenerationSetup::Make(request, files, weights, environment));
   PLUMBLINE_RETURN_IF_ERROR(setup->CheckAuthorised());

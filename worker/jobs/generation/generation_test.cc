@@ -77,7 +77,7 @@ TEST_F(GenerationTest, ReportSaysWhatRanAndWhatItGave) {
     EXPECT_EQ(previews_[step].png().substr(1, 3), "PNG");
   }
   EXPECT_FALSE(report.reused());
-  EXPECT_THAT(report.not_decoded(), HasSubstr("latents"));
+  EXPECT_THAT(report.not_decoded(), HasSubstr("2 latent frames make no clip"));
   EXPECT_FALSE(report.trace().groups().empty());
   EXPECT_TRUE(report.trace().not_executed().empty());
   std::vector<std::string> inputs;

@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "worker/drift/faults.h"
+#include "worker/jobs/decode/decoding.h"
+#include "worker/jobs/generation/replay.h"
 #include "worker/jobs/generation/run.h"
 #include "worker/jobs/generation/sensitivity.h"
 #include "worker/jobs/layout_proto.h"
@@ -15,7 +17,6 @@ namespace plumbline::jobs {
 namespace {
 
 constexpr char kSafetensorsType[] = "application/octet-stream";
-constexpr char kNoDecoder[] = "this build ends a generation with its latents";
 
 v1::TensorDigest NoiseDigest(const h3::InitialRows::Noise& noise) {
   v1::TensorDigest digest;
@@ -67,15 +68,16 @@ absl::StatusOr<JobResult> GenerationRun::Finish() {
   report_.set_reused(environment_.attempt == 1 &&
                      report_.steps_replayed() == report_.steps_size() &&
                      report_.steps_size() == setup_.Steps());
-  if (!setup_.spec.latents_only()) report_.set_not_decoded(kNoDecoder);
   if (state_->finished()) {
     const std::string path = setup_.environment.output_folder + "/latents";
-    PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<v1::TensorDigest> latents,
-                               WriteLatents(path, setup_, *state_));
-    report_.mutable_latents()->Add(latents.begin(), latents.end());
+    Latents latents = LatentsOf(setup_, *state_);
+    PLUMBLINE_RETURN_IF_ERROR(WriteLatents(path, latents));
+    const std::vector<v1::TensorDigest> digests = DigestLatents(latents);
+    report_.mutable_latents()->Add(digests.begin(), digests.end());
     result.files.push_back({path, v1::ARTIFACT_ROLE_LATENTS,
                             absl::StrCat("latents-", setup_.seed, ".safetensors"),
                             kSafetensorsType});
+    PLUMBLINE_RETURN_IF_ERROR(Decode(std::move(latents), &result));
   }
   if (tensors_.has_value() && state_->finished()) {
     PLUMBLINE_RETURN_IF_ERROR(tensors_->Finish(*state_));
@@ -92,6 +94,38 @@ absl::StatusOr<JobResult> GenerationRun::Finish() {
   }
   *task.mutable_generation() = std::move(report_);
   return result;
+}
+
+absl::Status GenerationRun::Decode(Latents latents, JobResult* result) {
+  if (setup_.spec.latents_only()) return absl::OkStatus();
+  if (failure_.has_value() || setup_.fault != nullptr) {
+    report_.set_not_decoded(failure_.has_value() ? "the run failed" : "a control makes no media");
+    return absl::OkStatus();
+  }
+  if (!setup_.decoders.has_value()) {
+    report_.set_not_decoded(setup_.not_decodable);
+    return absl::OkStatus();
+  }
+  calls_.reset();  // The decoders have the device's memory now.
+  DecodingRequest request;
+  request.weights = *setup_.decoders;
+  request.composition = setup_.contract.decoder;
+  request.latents = std::move(latents);
+  request.frames_per_second = setup_.contract.fps;
+  request.outputs.roles = {v1::ARTIFACT_ROLE_FRAMES, v1::ARTIFACT_ROLE_VIDEO};
+  request.outputs.suffix = absl::StrCat("-", setup_.seed);
+  request.decode_of = run_;
+  request.seed = setup_.seed;
+  request.preflight = setup_.preflight();
+  request.field = "generation.contract.";
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Decoding> decoding,
+                             Decoding::Make(std::move(request), setup_.environment));
+  PLUMBLINE_ASSIGN_OR_RETURN(DecodingResult decoded, decoding->Run());
+  report_.set_media_pending(decoded.report.media_pending());
+  decoded.report.set_source(run_);
+  *report_.mutable_decoded() = std::move(decoded.report);
+  for (OutputFile& file : decoded.files) result->files.push_back(std::move(file));
+  return absl::OkStatus();
 }
 
 std::string GenerationRun::TensorsPath() const {

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/plumbline/v1/drift.pb.h"
 #include "proto/plumbline/v1/generation.pb.h"
+#include "worker/jobs/decode/latents.h"
 #include "worker/jobs/generation/latent_drift.h"
 #include "worker/jobs/generation/setup.h"
 #include "worker/jobs/generation/state.h"
@@ -80,6 +81,8 @@ class GenerationRun {
   // report.cc
   absl::Status Describe();
   absl::StatusOr<JobResult> Finish();
+  // Decodes the latents where that is asked for and possible, and says else why not.
+  absl::Status Decode(Latents latents, JobResult* result);
   v1::Verdict MakeVerdict() const;
   std::string TensorsPath() const;
 

@@ -13,6 +13,9 @@
 #include "common/safetensors.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "worker/h3/decoders/compositions.h"
+#include "worker/h3/decoders/graphs.h"
+#include "worker/h3/decoders/tiling.h"
 #include "worker/h3/numerical_identity.h"
 #include "worker/h3/transformer_graph.h"
 #include "worker/jobs/identity.h"
@@ -46,7 +49,8 @@ absl::StatusOr<std::unique_ptr<GenerationSetup>> GenerationSetup::Make(
   PLUMBLINE_RETURN_IF_ERROR(setup->ReadContract());
   PLUMBLINE_RETURN_IF_ERROR(setup->ReadFiles());
   PLUMBLINE_RETURN_IF_ERROR(setup->Resolve(request));
-  PLUMBLINE_RETURN_IF_ERROR(setup->Identify());
+  PLUMBLINE_RETURN_IF_ERROR(setup->OpenDecoders(request));
+  if (request.identify) PLUMBLINE_RETURN_IF_ERROR(setup->Identify());
   return setup;
 }
 
@@ -97,6 +101,35 @@ absl::Status GenerationSetup::Resolve(const Request& request) {
   if (fault != nullptr) return absl::OkStatus();
   return FieldError("inject", absl::StrCat("there is no fault ", Quoted(request.inject)),
                     FaultNames(kJobKind));
+}
+
+// Everything that would keep a run from being decoded is found before its first step.
+absl::Status GenerationSetup::OpenDecoders(const Request& request) {
+  if (spec.latents_only()) return absl::OkStatus();
+  if (const auto clips = h3::PlanClips(h3::ReleasedVideoDecoder(), layout.latent_frames);
+      !clips.ok()) {
+    not_decodable = std::string(clips.status().message());
+    return absl::OkStatus();
+  }
+  if (request.checkpoint.empty()) return absl::OkStatus();
+  PLUMBLINE_ASSIGN_OR_RETURN(h3::DecoderWeights opened,
+                             environment.checkpoints->OpenDecoders(request.checkpoint));
+  const int64_t rate = opened.audio_config.sampling_rate;
+  if (contract.sampling_rate != rate) {
+    return FieldError(absl::StrCat(kContractField, ".sampling_rate"),
+                      absl::StrCat(contract.sampling_rate, " is not the decoder's"),
+                      absl::StrCat(rate));
+  }
+  const h3::Graph video = h3::BuildVideoDecoderGraph(opened.video_config);
+  const h3::Graph audio = h3::BuildAudioDecoderGraph(opened.audio_config);
+  PLUMBLINE_ASSIGN_OR_RETURN(const h3::Composition decoder, h3::ParseComposition(contract.decoder));
+  const auto resolvable = h3::ResolveDecoders(decoder, video, audio, *environment.context.registry,
+                                              environment.context.device->kind());
+  if (!resolvable.ok()) {
+    return FieldError(absl::StrCat(kContractField, ".decoder"), resolvable.status().message());
+  }
+  decoders = std::move(opened);
+  return absl::OkStatus();
 }
 
 absl::Status GenerationSetup::Identify() {

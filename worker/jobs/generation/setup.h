@@ -13,6 +13,7 @@
 #include "proto/plumbline/v1/identity.pb.h"
 #include "worker/h3/composition.h"
 #include "worker/h3/conditioning.h"
+#include "worker/h3/decoders/weights.h"
 #include "worker/h3/generation_contract.h"
 #include "worker/h3/graph.h"
 #include "worker/h3/layout.h"
@@ -39,6 +40,10 @@ class GenerationSetup {
     std::string inject;       // A negative control, or empty.
     bool save_tensors;
     uint64_t seed;
+    // Whether the identities are wanted: at the released size they take minutes.
+    bool identify = true;
+    // Of the transformer and the decoders; empty: the latents are not decoded.
+    std::string checkpoint = {};
   };
 
   // `weights` and `environment` must outlive it. INVALID_ARGUMENT names the field of whatever is
@@ -78,6 +83,10 @@ class GenerationSetup {
   h3::Composition composition;
   h3::ResolvedComposition resolved;
   const FaultInfo* fault = nullptr;
+  // What decodes the latents; none where they are not to be decoded, or cannot be: then
+  // `not_decodable` says why.
+  std::optional<h3::DecoderWeights> decoders;
+  std::string not_decodable;
 
   v1::NumericalIdentity numerical_identity;
   v1::RunIdentity run_identity;
@@ -95,6 +104,7 @@ class GenerationSetup {
   absl::Status ReadContract();
   absl::Status ReadFiles();
   absl::Status Resolve(const Request& request);
+  absl::Status OpenDecoders(const Request& request);
   absl::Status Identify();
 };
 

@@ -3,9 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/sha256.h"
 #include "common/status.h"
-#include "worker/h3/latent_rows.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -13,16 +11,6 @@ namespace {
 template <typename T>
 absl::Span<const uint8_t> BytesOf(absl::Span<const T> values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)};
-}
-
-v1::TensorDigest DigestOf(const TensorView& view) {
-  v1::TensorDigest digest;
-  digest.set_name(view.spec.name);
-  digest.set_dtype(std::string(DTypeName(view.spec.dtype)));
-  for (int64_t extent : view.spec.shape) digest.add_shape(extent);
-  digest.set_size_bytes(static_cast<int64_t>(view.bytes.size()));
-  digest.set_sha256(Sha256Hex(view.bytes));
-  return digest;
 }
 
 }  // namespace
@@ -77,27 +65,17 @@ absl::Status GenerationTensors::Finish(const GenerationState& state) {
   return writer_.Finish();
 }
 
-absl::StatusOr<std::vector<v1::TensorDigest>> WriteLatents(const std::string& path,
-                                                           const GenerationSetup& setup,
-                                                           const GenerationState& finished) {
-  const h3::TransformerConfig& config = setup.weights.config();
-  const h3::LayoutSpec& layout = setup.layout;
-  const h3::VideoLatentShape shape = {config.in_channels, layout.latent_frames,
-                                      layout.latent_height, layout.latent_width};
-  std::vector<float> video(static_cast<size_t>(shape.NumElements()));
-  h3::Unpatchify(shape, finished.target_video(), absl::MakeSpan(video));
-  std::vector<float> audio(finished.audio().size());
-  h3::UnpackAudioRows(layout.audio_latents, config.audio_in_channels, finished.audio(),
-                      absl::MakeSpan(audio));
-  const std::vector<TensorView> views = {
-      {{"latents.video", DType::kF32, {1, shape.channels, shape.frames, shape.height, shape.width}},
-       BytesOf<float>(video)},
-      {{"latents.audio", DType::kF32, {2, config.audio_in_channels, layout.audio_latents}},
-       BytesOf<float>(audio)}};
-  PLUMBLINE_RETURN_IF_ERROR(WriteSafetensors(path, views));
-  std::vector<v1::TensorDigest> digests;
-  for (const TensorView& view : views) digests.push_back(DigestOf(view));
-  return digests;
+absl::Status WriteLatents(const std::string& path, const Latents& latents) {
+  const h3::VideoLatentShape& shape = latents.video_shape;
+  return WriteSafetensors(path,
+                          {{{"latents.video",
+                             DType::kF32,
+                             {1, shape.channels, shape.frames, shape.height, shape.width}},
+                            BytesOf<float>(latents.video)},
+                           {{"latents.audio",
+                             DType::kF32,
+                             {latents.audio_channels, latents.audio_width, latents.audio_latents}},
+                            BytesOf<float>(latents.audio)}});
 }
 
 }  // namespace plumbline::jobs

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/safetensors_writer.h"
-#include "proto/plumbline/v1/generation.pb.h"
+#include "worker/jobs/decode/latents.h"
 #include "worker/jobs/generation/state.h"
 #include "worker/jobs/generation/transformer_calls.h"
 
@@ -39,10 +39,8 @@ class GenerationTensors {
 };
 
 // The final latents as the decoders take them: "latents.video" (1, channels, frames, height, width)
-// and "latents.audio" (2, channels, latents). Writes them to `path` and returns their digests.
-absl::StatusOr<std::vector<v1::TensorDigest>> WriteLatents(const std::string& path,
-                                                           const GenerationSetup& setup,
-                                                           const GenerationState& finished);
+// and "latents.audio" (2, channels, latents).
+absl::Status WriteLatents(const std::string& path, const Latents& latents);
 
 }  // namespace plumbline::jobs
 

@@ -446,11 +446,17 @@ class Parser {
         &app_, "decode", "Decode latents to a video, a soundtrack, a picture or tensors", &command);
     command->add_option("--checkpoint", flags->checkpoint,
                         "As in submit; of a run, default its own");
-    command
-        ->add_option("--latents", flags->latents,
-                     "FILE or worker:PATH, safetensors with z or latents.video and\n"
-                     "latents.audio; or the name of a finished run")
-        ->required();
+    CLI::Option_group* source = command->add_option_group("source");
+    CLI::Option* latents =
+        source->add_option("--latents", flags->latents,
+                           "FILE or worker:PATH, safetensors with z or latents.video and\n"
+                           "latents.audio; or the name of a finished run");
+    source
+        ->add_option("--kept", flags->kept,
+                     "In its place: frames that a worker without FFmpeg kept, artifacts/NAME,\n"
+                     "FILE or worker:PATH; their .mp4 is made")
+        ->excludes(latents);
+    source->require_option(1);
     AddRepeated(command, "--out", &flags->out,
                 "FILE.mp4, .wav, .png or .safetensors to write; repeatable, one of\n"
                 "each kind")

@@ -107,6 +107,7 @@ struct SubmitDiagnostic {
 struct DecodeLatents {
   std::string checkpoint;
   std::string latents;           // A file, worker:PATH, or a run as SubmitDiagnostic's.
+  std::string kept;              // In place of latents: a file, worker:PATH or artifacts/NAME.
   std::vector<std::string> out;  // Files to write, each of another kind.
   std::string composition;
   std::string frames;  // "f32", "u8" or empty.

@@ -1,13 +1,16 @@
 #include "client/commands.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -93,6 +96,12 @@ class CommandRunner {
   // Uploads files of the client's.
   absl::StatusOr<v1::InputFile> Resolve(absl::string_view flag, absl::string_view written) {
     v1::InputFile input;
+    std::error_code error;
+    if (absl::StartsWith(written, "artifacts/") &&
+        !std::filesystem::exists(std::string(written), error)) {
+      input.set_artifact(std::string(written));
+      return input;
+    }
     if (ParseWorkerPath(written, path_style(), &input)) return input;
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
                                UploadFile(session_.get(), flag, std::string(written)));
@@ -168,6 +177,10 @@ class CommandRunner {
   }
 
   Result Do(const DecodeLatents& command) {
+    if (!command.kept.empty()) {
+      return SubmitFiles(
+          [&](const InputResolver& resolve) { return KeptFramesRequest(command, resolve); });
+    }
     if (!NamesRun(command.latents)) {
       // Without its latents there is nothing to ask about.
       return Submit(/*has_uploads=*/false, /*plugins=*/{}, [&](const InputResolver& resolve) {

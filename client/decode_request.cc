@@ -94,4 +94,27 @@ absl::StatusOr<JobRequest> DecodeRequest(const DecodeLatents& flags, const std::
   return request;
 }
 
+absl::StatusOr<JobRequest> KeptFramesRequest(const DecodeLatents& flags,
+                                             const InputResolver& resolve) {
+  JobRequest request;
+  v1::DecodeSpec& decode = *request.spec.mutable_decode();
+  for (const std::string& path : flags.out) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const v1::ArtifactRole role, RoleOf(path));
+    if (role != v1::ARTIFACT_ROLE_VIDEO || flags.out.size() > 1) {
+      return FieldError(kOutFlag, "of kept frames one video is made", "one FILE.mp4");
+    }
+    decode.add_outputs(role);
+    request.outputs.push_back({role, path});
+  }
+  request.flags.Add("checkpoint", "--checkpoint", flags.checkpoint);
+  request.flags.Add("composition", "--composition", flags.composition);
+  request.spec.set_checkpoint(flags.checkpoint);
+  request.spec.set_composition(flags.composition);
+  PLUMBLINE_RETURN_IF_ERROR(FillInput("--kept", "decode.kept", flags.kept, resolve,
+                                      decode.mutable_kept(), &request.flags));
+  PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags.job, &request));
+  request.wait = true;
+  return request;
+}
+
 }  // namespace plumbline::client

@@ -66,6 +66,9 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                                           const InputResolver& resolve);
 absl::StatusOr<JobRequest> ComparisonRequest(const CompareFiles& flags,
                                              const InputResolver& resolve);
+// Of frames that were kept.
+absl::StatusOr<JobRequest> KeptFramesRequest(const DecodeLatents& flags,
+                                             const InputResolver& resolve);
 // "jobs/..."; "runs/...", or the 64 hex digits of a run where no file has that name.
 bool IsJobName(absl::string_view written);
 bool IsRunName(absl::string_view written);

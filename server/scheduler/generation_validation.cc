@@ -188,8 +188,26 @@ void CheckDiagnostic(v1::JobSpec* spec, SpecChecker* checker) {
     checker->Add("spec.inject", "a step is replayed as it is", "nothing");
 }
 
+namespace {
+
+void CheckKept(const v1::JobSpec& spec, SpecChecker* checker) {
+  checker->RefuseModelFields(spec);
+  checker->File("spec.decode.kept", spec.decode().kept());
+  for (int i = 0; i < spec.decode().outputs_size(); ++i) {
+    if (spec.decode().outputs(i) == v1::ARTIFACT_ROLE_VIDEO) continue;
+    checker->Add(absl::StrCat("spec.decode.outputs[", i, "]"), "is not made of kept frames",
+                 "VIDEO");
+  }
+}
+
+}  // namespace
+
 void CheckDecode(v1::JobSpec* spec, SpecChecker* checker) {
   const v1::DecodeSpec& decode = spec->decode();
+  if (decode.has_kept()) {
+    CheckKept(*spec, checker);
+    return;
+  }
   const bool of_run = decode.source_case() == v1::DecodeSpec::kRun;
   // Where there is none it is the run's.
   if (!of_run || !spec->checkpoint().empty()) {
@@ -200,7 +218,7 @@ void CheckDecode(v1::JobSpec* spec, SpecChecker* checker) {
   } else if (decode.has_latents()) {
     checker->File("spec.decode.latents", decode.latents());
   } else {
-    checker->Add("spec.decode", "has no source", "latents or run");
+    checker->Add("spec.decode", "has no source", "latents, run or kept");
   }
   if (decode.has_generation()) {
     checker->Add("spec.decode.generation", "is what the run was made from", "nothing");

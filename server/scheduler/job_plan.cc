@@ -151,6 +151,16 @@ std::vector<store::TaskRecord> PlanSeeds(const v1::Job& job) {
   return tasks;
 }
 
+std::vector<store::TaskRecord> PlanDecode(const v1::Job& job) {
+  const v1::DecodeSpec& decode = job.spec().decode();
+  if (!decode.has_kept()) {
+    return {NewTask(job, 0, decode.has_run() ? "latents of a run" : "latents", job.spec())};
+  }
+  store::TaskRecord task = NewTask(job, 0, "kept frames", job.spec());
+  task.mutable_task()->mutable_placement()->set_media(true);
+  return {std::move(task)};
+}
+
 // One task for files; one for each seed of generations.
 std::vector<store::TaskRecord> PlanComparison(const v1::Job& job) {
   const v1::ComparisonSpec& comparison = job.spec().comparison();
@@ -328,7 +338,7 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
     case v1::JobSpec::kDiagnostic:
       return {NewTask(job, 0, absl::StrCat("step ", spec.diagnostic().step()), spec)};
     case v1::JobSpec::kDecode:
-      return {NewTask(job, 0, spec.decode().has_run() ? "latents of a run" : "latents", spec)};
+      return PlanDecode(job);
     case v1::JobSpec::kFullModel:
       return PlanLayouts(job, &LayoutsOfFullModel);
     case v1::JobSpec::kSweep:

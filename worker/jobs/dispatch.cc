@@ -18,6 +18,7 @@
 #include "worker/jobs/full_model.h"
 #include "worker/jobs/generation/generation.h"
 #include "worker/jobs/identity.h"
+#include "worker/jobs/kept_media.h"
 #include "worker/jobs/layout.h"
 #include "worker/jobs/layout_proto.h"
 #include "worker/jobs/media_comparison.h"
@@ -263,6 +264,12 @@ absl::StatusOr<JobResult> RunDecodeTask(const v1::JobSpec& spec, const JobEnviro
                                         Inputs* inputs) {
   std::string latents;
   GenerationFiles files;
+  if (spec.decode().has_kept()) {
+    const v1::InputFile& kept = spec.decode().kept();
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string path, inputs->Fetch(kept, "decode.kept"));
+    return MakeKeptMedia(path, kept.has_artifact() ? kept.artifact() : kept.worker_path(),
+                         environment);
+  }
   if (spec.decode().has_run()) {
     PLUMBLINE_ASSIGN_OR_RETURN(files, FetchGenerationFiles(spec.decode().generation(), inputs));
   } else {

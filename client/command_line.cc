@@ -53,6 +53,7 @@ class Parser {
     AddWorkers();
     AddRuns();
     AddFaults();
+    AddToken();
     AddRule();
     AddVerdict();
     AddCompare();
@@ -104,10 +105,10 @@ class Parser {
     ServerFlags& flags = line_->server;
     app_.add_option("--server", flags.server, "HOST:PORT of the coordinator, or unix:PATH")
         ->envname("PLUMBLINE_SERVER");
-    app_.add_option("--token-file", flags.token_file, "File that holds the bearer token");
-    app_.add_option("--ca", flags.ca, "PEM file: who may sign the server's certificate; TLS");
-    app_.add_option("--cert", flags.cert, "PEM file: this client's certificate, with --key");
-    app_.add_option("--key", flags.key, "PEM file: this client's private key");
+    app_.add_option("--token-file", flags.files.token_file, "File that holds the bearer token");
+    app_.add_option("--ca", flags.files.ca, "PEM file: who may sign the server's certificate; TLS");
+    app_.add_option("--cert", flags.files.cert, "PEM file: this client's certificate, with --key");
+    app_.add_option("--key", flags.files.key, "PEM file: this client's private key");
   }
 
   static void AddJobFlags(CLI::App* command, JobFlags* flags) {
@@ -310,6 +311,30 @@ class Parser {
     command->add_option("RUN", remove->runs, "Names of runs")->required();
     AddCommand<BackupRuns>(group, "backup", "Make a consistent copy of the server's store",
                            &command);
+  }
+
+  void AddToken() {
+    CLI::App* group = AddGroup(
+        "token", "Who may call a server: its access file. Changes the file on this machine");
+    CLI::App* command = nullptr;
+    const auto add_file = [&command](std::string* file) {
+      command->add_option("--file", *file, "The file of plumbline-server's --access-file")
+          ->required();
+    };
+    auto* create = AddCommand<CreateToken>(
+        group, "create", "Let somebody in; prints the token, which is kept nowhere", &command);
+    add_file(&create->file);
+    command->add_option("--name", create->name, "Who it is: in the audit log too")->required();
+    command->add_option("--role", create->role, "viewer, submitter, worker or admin")->required();
+    command->add_option("--expires", create->expires, "In so long, e.g. 720h; default never");
+    command->add_option("--certificate", create->certificate,
+                        "No token: the common name of client certificates");
+    auto* list = AddCommand<ListTokens>(group, "list", "Who may call, and who no more", &command);
+    add_file(&list->file);
+    auto* revoke = AddCommand<RevokeToken>(
+        group, "revoke", "Let somebody in no more; the server notices within a second", &command);
+    command->add_option("NAME", revoke->name, "As created")->required();
+    add_file(&revoke->file);
   }
 
   void AddRule() {

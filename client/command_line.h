@@ -222,16 +222,31 @@ struct DeleteRuns {
   std::vector<std::string> runs;
 };
 struct BackupRuns {};
+struct CreateToken {
+  std::string file;
+  std::string name;
+  std::string role;
+  std::string expires;
+  std::string certificate;
+};
+struct ListTokens {
+  std::string file;
+};
+struct RevokeToken {
+  std::string file;
+  std::string name;
+};
 struct ListFaults {
   std::string job_kind;  // Empty: all kinds.
 };
 
-using Command = std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
-                             SubmitDiagnostic, DecodeLatents, ShowRule, SealRule, CompareRules,
-                             RecomputeVerdict, CompareFiles, CompareMedia, BuildLayout, ListJobs,
-                             GetJob, WatchJobCommand, CancelJob, CompareJobs, DeleteJobs,
-                             ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun, VerifyRun,
-                             CompareRuns, AdoptRun, DeleteRuns, BackupRuns, ListFaults>;
+using Command =
+    std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
+                 SubmitDiagnostic, DecodeLatents, ShowRule, SealRule, CompareRules,
+                 RecomputeVerdict, CompareFiles, CompareMedia, BuildLayout, ListJobs, GetJob,
+                 WatchJobCommand, CancelJob, CompareJobs, DeleteJobs, ShowReport, ListWorkers,
+                 DrainWorker, ListRuns, ShowRun, VerifyRun, CompareRuns, AdoptRun, DeleteRuns,
+                 BackupRuns, CreateToken, ListTokens, RevokeToken, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

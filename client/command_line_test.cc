@@ -318,7 +318,7 @@ TEST(CommandLineTest, GlobalFlagsStandAnywhere) {
     const auto parsed = Parse(words);
     ASSERT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(std::get<CommandLine>(*parsed).server.server, "h:1");
-    EXPECT_EQ(std::get<CommandLine>(*parsed).server.token_file, "t");
+    EXPECT_EQ(std::get<CommandLine>(*parsed).server.files.token_file, "t");
   }
   ASSERT_EQ(setenv("PLUMBLINE_SERVER", "e:2", 1), 0);
   const auto from_environment = Parse({"jobs", "list"});

@@ -23,6 +23,7 @@
 #include "client/report_text.h"
 #include "client/run_commands.h"
 #include "client/session.h"
+#include "client/token_commands.h"
 #include "client/transfer.h"
 #include "client/watch.h"
 #include "common/status.h"
@@ -434,6 +435,10 @@ class CommandRunner {
   Result Do(const AdoptRun& command) { return DoWithRuns(command, &DoAdoptRun); }
   Result Do(const DeleteRuns& command) { return DoWithRuns(command, &DoDeleteRuns); }
   Result Do(const BackupRuns& command) { return DoWithRuns(command, &DoBackupRuns); }
+
+  Result Do(const CreateToken& command) { return DoCreateToken(command, environment_); }
+  Result Do(const ListTokens& command) { return DoListTokens(command, environment_); }
+  Result Do(const RevokeToken& command) { return DoRevokeToken(command, environment_); }
 
   Result Do(const ListFaults& command) {
     std::string lines;

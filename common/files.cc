@@ -51,9 +51,7 @@ absl::Status FileError(absl::string_view path, absl::string_view action, int err
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return FileError(path, "cannot open", errno);
+  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenForReading(path));
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
   struct stat info;
   if (fstat(descriptor, &info) != 0) return FileError(path, "cannot stat", errno);

@@ -19,6 +19,17 @@ absl::Status FileError(absl::string_view path, absl::string_view action, int err
 // file, NOT_FOUND if there is none.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
+// From now on no file of this process is opened below one of `folders` through a link that leads
+// out of that folder, whoever opens it by whatever path, and whatever was put there since the path
+// was checked: the kernel resolves the path beneath the folder as it is now. Absolute links lead
+// out. Folders that are not there, and "/", guard nothing. Any thread; what was guarded stays so.
+void GuardFolders(const std::vector<std::string>& folders);
+
+// A descriptor of `path`, opened for reading, close-on-exec and without waiting for the writer of a
+// FIFO; the caller closes it. NOT_FOUND if there is none; INVALID_ARGUMENT for a link out of a
+// guarded folder. ReadFile and MappedFile open like this.
+absl::StatusOr<int> OpenForReading(const std::string& path);
+
 // A file that appears under its name complete or not at all. It is written as PATH.tmp.PID.N in the
 // same folder; Commit makes it durable and renames it; without Commit the destructor removes it.
 // One thread at a time.
@@ -48,7 +59,8 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
 // every symbolic link is followed. A relative path is looked for in each root in turn. A path from
 // a request becomes a path to open only here. INVALID_ARGUMENT, naming the path and the roots, for
 // a component "..", an absolute path in no root, a link that leads out of the roots, and what is
-// not there. Whoever can write inside a root can still change it between this call and the opening.
+// not there. Whoever can write inside a root can still change it between this call and the opening,
+// unless the root is guarded.
 absl::StatusOr<std::string> ResolveUnderRoots(absl::string_view path,
                                               const std::vector<std::string>& roots);
 

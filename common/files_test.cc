@@ -1,20 +1,29 @@
 #include "common/files.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "common/mapped_file.h"
 
 namespace plumbline {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+namespace fs = std::filesystem;
 
 // An empty folder of the test's own, with no links in its path.
 class FilesTest : public ::testing::Test {
@@ -142,6 +151,79 @@ TEST_F(FilesTest, RefusesWhateverLeavesTheRoots) {
     EXPECT_THAT(status.message(), HasSubstr("accepted: an existing path under " + Path("a")));
   }
   EXPECT_THAT(ResolveUnderRoots("f", {}).status().message(), HasSubstr("of which there is none"));
+}
+
+TEST_F(FilesTest, GuardedFoldersAreNotLeftThroughLinksThatWerePutThereAfterTheCheck) {
+  // What a path named when it was checked, and what it names when it is opened.
+  const std::string root = Path("guarded");
+  const std::string outside = Path("outside");
+  fs::create_directories(root + "/real/sub");
+  fs::create_directories(outside + "/sub");
+  ASSERT_TRUE(WriteFileAtomically(root + "/real/sub/f", "inside").ok());
+  ASSERT_TRUE(WriteFileAtomically(outside + "/sub/f", "secret").ok());
+  fs::create_symlink("real/sub/f", root + "/relative");
+  GuardFolders({root, root + ".none", "/"});
+  const absl::StatusOr<std::string> checked = ResolveUnderRoots("real/sub/f", {root});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  EXPECT_EQ(ReadFile(*checked, 100).value(), "inside");
+  EXPECT_EQ(ReadFile(root + "/relative", 100).value(), "inside");
+  const auto expect_refused = [](const std::string& path) {
+    const absl::Status status = ReadFile(path, 100).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("out of"));
+    EXPECT_FALSE(MappedFile::Open(path).ok());
+  };
+  // A folder in the middle, absolute and relative.
+  fs::rename(root + "/real", root + "/moved");
+  for (const std::string& target : {outside, std::string("../outside")}) {
+    fs::create_symlink(target, root + "/real");
+    expect_refused(*checked);
+    fs::remove(root + "/real");
+  }
+  // The file itself.
+  fs::rename(root + "/moved", root + "/real");
+  fs::rename(*checked, *checked + ".moved");
+  fs::create_symlink(outside + "/sub/f", *checked);
+  expect_refused(*checked);
+  // "..", and the links of /proc.
+  expect_refused(root + "/real/../../outside/sub/f");
+  fs::create_symlink("/proc/self/cwd", root + "/cwd");
+  expect_refused(root + "/cwd/x");
+}
+
+TEST_F(FilesTest, LinksSwappedWhileFilesAreReadNeverLeadOut) {
+  const std::string root = Path("swapped");
+  fs::create_directories(root + "/a");
+  fs::create_directories(Path("elsewhere"));
+  ASSERT_TRUE(WriteFileAtomically(root + "/a/f", "inside").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("elsewhere/f"), "secret").ok());
+  fs::create_symlink(Path("elsewhere"), root + "/link");
+  GuardFolders({root});
+  std::atomic<bool> ending{false};
+  std::thread swapper([&] {
+    while (!ending) {
+      // The folder and the link change places at once.
+      syscall(SYS_renameat2, AT_FDCWD, (root + "/a").c_str(), AT_FDCWD, (root + "/link").c_str(),
+              RENAME_EXCHANGE);
+    }
+  });
+  int inside = 0, refused = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while ((inside < 500 || refused < 500) && std::chrono::steady_clock::now() < end) {
+    const absl::StatusOr<std::string> path = ResolveUnderRoots("a/f", {root});
+    const absl::StatusOr<std::string> text =
+        path.ok() ? ReadFile(*path, 100) : absl::StatusOr<std::string>(path.status());
+    if (text.ok()) {
+      ASSERT_EQ(*text, "inside");
+      ++inside;
+    } else {
+      ++refused;
+    }
+  }
+  ending = true;
+  swapper.join();
+  EXPECT_GT(inside, 0);
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace

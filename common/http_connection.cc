@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -21,6 +23,7 @@ namespace {
 
 namespace net = boost::asio;
 namespace http = boost::beast::http;
+namespace ssl = boost::asio::ssl;
 using boost::beast::error_code;
 using net::ip::tcp;
 
@@ -40,48 +43,57 @@ HttpResponse ErrorResponse(int status) {
 
 // All members are used on the connection's strand alone, but for those that other threads may call,
 // which post to it.
-class PlainConnection final : public Connection,
-                              public std::enable_shared_from_this<PlainConnection> {
+template <typename Stream>
+class StreamConnection final : public Connection,
+                               public std::enable_shared_from_this<StreamConnection<Stream>> {
  public:
-  PlainConnection(Shared* shared, tcp::socket socket)
+  // `context`: of TLS; kept as long as the stream.
+  StreamConnection(Shared* shared, Stream stream, std::shared_ptr<ssl::context> context)
       : place_(&shared->registry),
         shared_(*shared),
-        socket_(std::move(socket)),
-        timer_(socket_.get_executor()),
+        context_(std::move(context)),
+        stream_(std::move(stream)),
+        timer_(stream_.get_executor()),
         buffer_(shared->limits.max_header_bytes + kPieceBytes) {}
 
-  ~PlainConnection() override { shared_.bodies.GiveBack(taken_bytes_); }
+  ~StreamConnection() override { shared_.bodies.GiveBack(taken_bytes_); }
 
   void Run() override {
-    net::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    net::dispatch(stream_.get_executor(), [self = this->shared_from_this()] {
       error_code ignored;
-      self->socket_.set_option(tcp::no_delay(true), ignored);
-      self->AwaitRequest(self->shared_.limits.header_timeout);
+      self->stream_.lowest_layer().set_option(tcp::no_delay(true), ignored);
+      if constexpr (kIsTls) {
+        self->ShakeHands();
+      } else {
+        self->AwaitRequest(self->shared_.limits.header_timeout);
+      }
     });
   }
 
   void Close() override {
-    net::post(socket_.get_executor(), [self = shared_from_this()] { self->Abort(); });
+    net::post(stream_.get_executor(), [self = this->shared_from_this()] { self->Abort(); });
   }
 
   void CloseAfterAnswer() override {
-    net::post(socket_.get_executor(), [self = shared_from_this()] { self->last_ = true; });
+    net::post(stream_.get_executor(), [self = this->shared_from_this()] { self->last_ = true; });
   }
 
  private:
+  static constexpr bool kIsTls = !std::is_same_v<Stream, tcp::socket>;
+
   // The stream of one exchange. Its calls reach the connection only while that exchange is on.
   class Exchange final : public HttpStream {
    public:
-    Exchange(std::shared_ptr<PlainConnection> connection, int64_t number)
+    Exchange(std::shared_ptr<StreamConnection> connection, int64_t number)
         : connection_(std::move(connection)), number_(number) {}
 
     // Nobody can finish it any more.
     ~Exchange() override {
-      Post([](PlainConnection& connection) { connection.Abort(); });
+      Post([](StreamConnection& connection) { connection.Abort(); });
     }
 
     void Start(int status, const HttpHeaders& headers) override {
-      Post([status, headers](PlainConnection& connection) {
+      Post([status, headers](StreamConnection& connection) {
         connection.StartStream(status, headers);
       });
     }
@@ -89,26 +101,26 @@ class PlainConnection final : public Connection,
     void Write(std::string bytes, std::function<void(bool)> done) override {
       auto shared = std::make_shared<std::function<void(bool)>>(std::move(done));
       Post(
-          [bytes = std::move(bytes), shared](PlainConnection& connection) mutable {
+          [bytes = std::move(bytes), shared](StreamConnection& connection) mutable {
             connection.WriteToStream(std::move(bytes), std::move(*shared));
           },
           [shared] { (*shared)(false); });
     }
 
     void Finish() override {
-      Post([](PlainConnection& connection) { connection.FinishStream(); });
+      Post([](StreamConnection& connection) { connection.FinishStream(); });
     }
 
     void OnceLeft(std::function<void()> left) override {
       auto shared = std::make_shared<std::function<void()>>(std::move(left));
-      Post([shared](PlainConnection& connection) { connection.left_ = std::move(*shared); },
+      Post([shared](StreamConnection& connection) { connection.left_ = std::move(*shared); },
            [shared] { (*shared)(); });
     }
 
    private:
     template <typename Call, typename Otherwise>
     void Post(Call call, Otherwise otherwise) {
-      net::post(connection_->socket_.get_executor(),
+      net::post(connection_->stream_.get_executor(),
                 [connection = connection_, number = number_, call = std::move(call),
                  otherwise = std::move(otherwise)]() mutable {
                   const bool on = connection->exchange_ == number && connection->in_exchange_;
@@ -121,14 +133,14 @@ class PlainConnection final : public Connection,
       Post(std::move(call), [] {});
     }
 
-    const std::shared_ptr<PlainConnection> connection_;
+    const std::shared_ptr<StreamConnection> connection_;
     const int64_t number_;
   };
 
   // Breaks the connection off when the time is over, unless told of another before.
   void Limit(absl::Duration time) {
     timer_.expires_after(absl::ToChronoNanoseconds(time));
-    timer_.async_wait([self = shared_from_this()](error_code error) {
+    timer_.async_wait([self = this->shared_from_this()](error_code error) {
       const bool over = self->timer_.expiry() <= net::steady_timer::clock_type::now();
       if (!error && over) self->Abort();
     });
@@ -138,7 +150,7 @@ class PlainConnection final : public Connection,
   void Abort() {
     timer_.expires_at(net::steady_timer::time_point::max());
     error_code ignored;
-    socket_.close(ignored);
+    stream_.lowest_layer().close(ignored);
     EndExchange();
   }
 
@@ -146,16 +158,48 @@ class PlainConnection final : public Connection,
   void EndExchange() {
     in_exchange_ = false;
     if (std::function<void()> left = std::exchange(left_, nullptr)) {
-      if (!socket_.is_open()) left();
+      if (!stream_.lowest_layer().is_open()) left();
     }
     if (std::function<void(bool)> done = std::exchange(write_done_, nullptr)) done(false);
     shared_.bodies.GiveBack(std::exchange(taken_bytes_, 0));
   }
 
+  void ShakeHands() {
+    place_.SetWaiting(this->weak_from_this());
+    Limit(shared_.limits.header_timeout);
+    stream_.async_handshake(ssl::stream_base::server,
+                            [self = this->shared_from_this()](error_code error) {
+                              if (error) {
+                                self->Abort();
+                                return;
+                              }
+                              self->client_certificate_ = self->PeerName();
+                              self->AwaitRequest(self->shared_.limits.header_timeout);
+                            });
+  }
+
+  // The common name of the client's certificate, which the handshake has verified; "": it has none,
+  // or several.
+  std::string PeerName() {
+    const std::unique_ptr<X509, void (*)(X509*)> certificate(
+        SSL_get1_peer_certificate(stream_.native_handle()), &X509_free);
+    if (certificate == nullptr) return "";
+    X509_NAME* const subject = X509_get_subject_name(certificate.get());
+    const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0) return "";
+    unsigned char* text = nullptr;
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    if (size < 0) return "";
+    std::string name(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
+    OPENSSL_free(text);
+    return name;
+  }
+
   // ---- Requests
 
   void AwaitRequest(absl::Duration time) {
-    place_.SetWaiting(weak_from_this());
+    place_.SetWaiting(this->weak_from_this());
     Limit(time);
     if (buffer_.size() > 0) {
       ReadHeader();
@@ -167,8 +211,8 @@ class PlainConnection final : public Connection,
   // Waits for bytes: the beginning of the next request, or the end of the connection.
   void Listen() {
     reading_ = true;
-    socket_.async_read_some(buffer_.prepare(4096),
-                            [self = shared_from_this()](error_code error, size_t size) {
+    stream_.async_read_some(buffer_.prepare(4096),
+                            [self = this->shared_from_this()](error_code error, size_t size) {
                               self->reading_ = false;
                               self->Heard(error, size);
                             });
@@ -193,8 +237,8 @@ class PlainConnection final : public Connection,
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.limits.max_header_bytes));
     parser_->body_limit(shared_.limits.max_body_bytes);
-    http::async_read_header(socket_, buffer_, *parser_,
-                            [self = shared_from_this()](error_code error, size_t) {
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = this->shared_from_this()](error_code error, size_t) {
                               error ? self->RefuseMessage(error) : self->ReadBody();
                             });
   }
@@ -227,8 +271,8 @@ class PlainConnection final : public Connection,
     taken_bytes_ = bytes;
     Limit(shared_.limits.body_timeout);
     if (absl::EqualsIgnoreCase(View(parser_->get()[http::field::expect]), "100-continue")) {
-      net::async_write(socket_, net::buffer(kContinue, sizeof(kContinue) - 1),
-                       [self = shared_from_this()](error_code error, size_t) {
+      net::async_write(stream_, net::buffer(kContinue, sizeof(kContinue) - 1),
+                       [self = this->shared_from_this()](error_code error, size_t) {
                          error ? self->Abort() : self->ReadRest();
                        });
     } else {
@@ -237,14 +281,14 @@ class PlainConnection final : public Connection,
   }
 
   void ReadRest() {
-    http::async_read(socket_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code error, size_t) {
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = this->shared_from_this()](error_code error, size_t) {
                        error ? self->RefuseMessage(error) : self->Dispatch();
                      });
   }
 
   void BeginExchange() {
-    place_.SetAnswering(weak_from_this());
+    place_.SetAnswering(this->weak_from_this());
     // A handler takes as long as it takes.
     timer_.expires_at(net::steady_timer::time_point::max());
     ++exchange_;
@@ -270,6 +314,7 @@ class PlainConnection final : public Connection,
       request.headers.emplace(absl::AsciiStrToLower(View(field.name_string())),
                               std::string(View(field.value())));
     }
+    request.client_certificate = client_certificate_;
     request.body = std::move(message.body());
     // Of a body in chunks the length was not known.
     const int64_t spare = taken_bytes_ - static_cast<int64_t>(request.body.size());
@@ -308,9 +353,9 @@ class PlainConnection final : public Connection,
         // So that it is noticed when the client leaves.
         if (!reading_ && buffer_.size() == 0) Listen();
         route.stream_handler(std::move(request),
-                             std::make_shared<Exchange>(shared_from_this(), exchange_));
+                             std::make_shared<Exchange>(this->shared_from_this(), exchange_));
       } else {
-        net::post(shared_.handlers, [self = shared_from_this(), &handler = route.handler,
+        net::post(shared_.handlers, [self = this->shared_from_this(), &handler = route.handler,
                                      request = std::move(request)] {
           HttpResponse response;
           try {
@@ -319,7 +364,7 @@ class PlainConnection final : public Connection,
             // Whatever it says is not for the client.
             response = ErrorResponse(500);
           }
-          net::post(self->socket_.get_executor(), [self, response = std::move(response)]() mutable {
+          net::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
             self->Respond(std::move(response));
           });
         });
@@ -401,9 +446,9 @@ class PlainConnection final : public Connection,
       WritePiece(body, net::buffer(body->bytes.data() + body->offset, static_cast<size_t>(length)));
       return;
     }
-    net::post(shared_.handlers, [self = shared_from_this(), body, length] {
+    net::post(shared_.handlers, [self = this->shared_from_this(), body, length] {
       absl::StatusOr<std::string> bytes = body->file->read(body->offset, length);
-      net::post(self->socket_.get_executor(), [self, body, bytes = std::move(bytes)]() mutable {
+      net::post(self->stream_.get_executor(), [self, body, bytes = std::move(bytes)]() mutable {
         if (!bytes.ok() || bytes->empty()) {
           self->Abort();
           return;
@@ -417,15 +462,16 @@ class PlainConnection final : public Connection,
   void WritePiece(const std::shared_ptr<Body>& body, net::const_buffer piece) {
     if (!in_exchange_) return;
     Limit(shared_.limits.write_timeout);
-    net::async_write(socket_, piece, [self = shared_from_this(), body](error_code error, size_t n) {
-      if (error) {
-        self->Abort();
-        return;
-      }
-      body->offset += static_cast<int64_t>(n);
-      body->left -= static_cast<int64_t>(n);
-      self->WriteBody(body);
-    });
+    net::async_write(stream_, piece,
+                     [self = this->shared_from_this(), body](error_code error, size_t n) {
+                       if (error) {
+                         self->Abort();
+                         return;
+                       }
+                       body->offset += static_cast<int64_t>(n);
+                       body->left -= static_cast<int64_t>(n);
+                       self->WriteBody(body);
+                     });
   }
 
   template <typename Then>
@@ -437,10 +483,9 @@ class PlainConnection final : public Connection,
     serializer_.emplace(head_);
     Limit(shared_.limits.write_timeout);
     http::async_write_header(
-        socket_, *serializer_,
-        [self = shared_from_this(), then = std::move(then)](error_code error, size_t) mutable {
-          error ? self->Abort() : then();
-        });
+        stream_, *serializer_,
+        [self = this->shared_from_this(), then = std::move(then)](
+            error_code error, size_t) mutable { error ? self->Abort() : then(); });
   }
 
   void AnswerGiven() {
@@ -454,17 +499,21 @@ class PlainConnection final : public Connection,
 
   // Closing with bytes unread would take the answer away from a client that still sends.
   void Linger() {
-    error_code ignored;
-    socket_.shutdown(tcp::socket::shutdown_send, ignored);
     Limit(kLingerTimeout);
     lingering_ = true;
-    if (!reading_) Discard();
+    if constexpr (kIsTls) {
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) { self->Abort(); });
+    } else {
+      error_code ignored;
+      stream_.shutdown(tcp::socket::shutdown_send, ignored);
+      if (!reading_) Discard();
+    }
   }
 
   void Discard() {
     buffer_.clear();
-    socket_.async_read_some(buffer_.prepare(4096),
-                            [self = shared_from_this()](error_code error, size_t) {
+    stream_.async_read_some(buffer_.prepare(4096),
+                            [self = this->shared_from_this()](error_code error, size_t) {
                               error ? self->Abort() : self->Discard();
                             });
   }
@@ -529,7 +578,7 @@ class PlainConnection final : public Connection,
   void WriteToSocket(const Buffers& buffers) {
     writing_ = true;
     Limit(shared_.limits.write_timeout);
-    net::async_write(socket_, buffers, [self = shared_from_this()](error_code error, size_t) {
+    net::async_write(stream_, buffers, [self = this->shared_from_this()](error_code error, size_t) {
       error ? self->Abort() : self->StreamWritten();
     });
   }
@@ -547,10 +596,12 @@ class PlainConnection final : public Connection,
   // First, so that it is left last.
   Registry::Place place_;
   Shared& shared_;
-  tcp::socket socket_;
+  const std::shared_ptr<ssl::context> context_;
+  Stream stream_;
   net::steady_timer timer_;
   boost::beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
+  std::string client_certificate_;
   int64_t taken_bytes_ = 0;
   bool reading_ = false;  // Listen waits.
   bool last_ = false;     // No request after this answer.
@@ -579,8 +630,14 @@ class PlainConnection final : public Connection,
 
 }  // namespace
 
-std::shared_ptr<Connection> NewConnection(Shared* shared, tcp::socket socket) {
-  return std::make_shared<PlainConnection>(shared, std::move(socket));
+std::shared_ptr<Connection> NewConnection(Shared* shared, tcp::socket socket,
+                                          std::shared_ptr<ssl::context> context) {
+  if (context == nullptr) {
+    return std::make_shared<StreamConnection<tcp::socket>>(shared, std::move(socket), nullptr);
+  }
+  ssl::stream<tcp::socket> stream(std::move(socket), *context);
+  return std::make_shared<StreamConnection<ssl::stream<tcp::socket>>>(shared, std::move(stream),
+                                                                      std::move(context));
 }
 
 }  // namespace plumbline::http_internal

@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <list>
@@ -111,7 +112,9 @@ struct Shared {
   boost::asio::thread_pool handlers;
 };
 
-std::shared_ptr<Connection> NewConnection(Shared* shared, boost::asio::ip::tcp::socket socket);
+// With TLS unless `context` is null.
+std::shared_ptr<Connection> NewConnection(Shared* shared, boost::asio::ip::tcp::socket socket,
+                                          std::shared_ptr<boost::asio::ssl::context> context);
 
 }  // namespace plumbline::http_internal
 

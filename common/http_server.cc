@@ -24,6 +24,7 @@ namespace plumbline {
 namespace {
 
 namespace net = boost::asio;
+namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 using net::ip::tcp;
 
@@ -78,6 +79,7 @@ class HttpServer::Impl {
       : shared_(WithinProcessLimits(limits)), acceptor_(net::make_strand(io_)), pause_(io_) {}
 
   http_internal::Shared& shared() { return shared_; }
+  void SetTls(TlsSource source) { tls_ = std::move(source); }
   int port() const { return port_; }
 
   absl::Status Start(absl::string_view address) {
@@ -137,9 +139,36 @@ class HttpServer::Impl {
         AcceptLater();
         return;
       }
-      http_internal::NewConnection(&shared_, std::move(socket))->Run();
+      http_internal::NewConnection(&shared_, std::move(socket), TlsContext())->Run();
       Accept();
     });
+  }
+
+  // Of the identity to use now; null without TLS. On the acceptor's strand.
+  std::shared_ptr<ssl::context> TlsContext() {
+    if (!tls_) return nullptr;
+    const std::shared_ptr<const TlsIdentity> identity = tls_();
+    if (identity != context_identity_) {
+      // It was checked when it was loaded.
+      auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+      error_code error;
+      context->set_options(ssl::context::default_workarounds | ssl::context::no_sslv2 |
+                               ssl::context::no_sslv3 | ssl::context::no_tlsv1 |
+                               ssl::context::no_tlsv1_1,
+                           error);
+      context->use_certificate_chain(net::buffer(identity->certificate_pem), error);
+      context->use_private_key(net::buffer(identity->key_pem), ssl::context::pem, error);
+      if (!identity->client_ca_pem.empty()) {
+        context->add_certificate_authority(net::buffer(identity->client_ca_pem), error);
+        context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+      }
+      // A client that comes back need not be let in by a certificate that is trusted no more.
+      SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
+      SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_TICKET);
+      context_ = std::move(context);
+      context_identity_ = identity;
+    }
+    return context_;
   }
 
   void AcceptLater() {
@@ -155,6 +184,9 @@ class HttpServer::Impl {
   http_internal::Shared shared_;
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
+  TlsSource tls_;
+  std::shared_ptr<const TlsIdentity> context_identity_;
+  std::shared_ptr<ssl::context> context_;
   std::vector<std::thread> threads_;
   int port_ = 0;
 };
@@ -185,6 +217,7 @@ void HttpServer::SetFilter(HttpFilter filter) { impl_->shared().filter = std::mo
 void HttpServer::SetExtraHeaders(HttpExtraHeaders headers) {
   impl_->shared().extra_headers = std::move(headers);
 }
+void HttpServer::SetTls(TlsSource source) { impl_->SetTls(std::move(source)); }
 absl::Status HttpServer::Start(absl::string_view address) { return impl_->Start(address); }
 int HttpServer::port() const { return impl_->port(); }
 void HttpServer::Stop() { impl_->Stop(); }

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/tls/tls_identity.h"
 
 namespace plumbline {
 
@@ -23,6 +24,8 @@ struct HttpRequest {
   std::string rest;                            // What the handler's "*" stands for.
   std::map<std::string, std::string> query;    // Of a name given twice, the first.
   std::map<std::string, std::string> headers;  // By lower-case name; the same holds.
+  // Common name of the client's certificate, which was verified; "": it has none.
+  std::string client_certificate;
   std::string body;
 };
 
@@ -109,6 +112,8 @@ class HttpServer {
   void HandleStream(absl::string_view method, absl::string_view path, HttpStreamHandler handler);
   void SetFilter(HttpFilter filter);
   void SetExtraHeaders(HttpExtraHeaders headers);
+  // Speaks TLS 1.2 or 1.3 with what `source` returns when a connection is made. Before Start.
+  void SetTls(TlsSource source);
 
   // Listens on `address`, "HOST:PORT" or "[IPV6]:PORT", and serves on threads of its own. Port 0
   // takes a free one. INVALID_ARGUMENT for an address that is none; UNAVAILABLE if it cannot be

@@ -12,13 +12,12 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
+#include "common/status.h"
 
 namespace plumbline {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return FileError(path, "cannot open", errno);
+  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenForReading(path));
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
   struct stat info;
   if (fstat(descriptor, &info) != 0) return FileError(path, "cannot stat", errno);

@@ -101,7 +101,10 @@ absl::Status SafetensorsFile::AddShard(const std::string& path, const Safetensor
 }
 
 absl::Status SafetensorsFile::AddShardsOfIndex(const SafetensorsOptions& options) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const WeightMap weight_map, ReadWeightMap(path_, options.limits));
+  // The index may be a link, beside which its shards lie.
+  const absl::StatusOr<std::string> followed = ResolveUnderRoots(path_, options.shard_roots);
+  PLUMBLINE_ASSIGN_OR_RETURN(const WeightMap weight_map,
+                             ReadWeightMap(followed.ok() ? *followed : path_, options.limits));
   const size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "./" : path_.substr(0, slash + 1);
   for (const auto& [shard_name, names] : weight_map) {

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +18,11 @@
 #include "common/logging.h"
 #include "common/metrics.h"
 #include "common/status.h"
+#include "server/access/authenticator.h"
+#include "server/access/gatekeeper.h"
+#include "server/access/reloader.h"
+#include "server/access/server_tls.h"
+#include "server/access/unknown_methods.h"
 #include "server/api/admin_service.h"
 #include "server/api/api.h"
 #include "server/api/artifact_service.h"
@@ -67,6 +74,7 @@ class Coordinator::Impl {
 
   absl::Status Start() {
     PLUMBLINE_RETURN_IF_ERROR(CheckOptions());
+    PLUMBLINE_RETURN_IF_ERROR(LoadAccess());
     PLUMBLINE_RETURN_IF_ERROR(OpenStore());
     Dispatcher::Options dispatcher;
     dispatcher.scheduler = options_.scheduler;
@@ -80,6 +88,9 @@ class Coordinator::Impl {
                                                std::move(dispatcher));
     PLUMBLINE_RETURN_IF_ERROR(dispatcher_->Start());
     PLUMBLINE_RETURN_IF_ERROR(OpenSteps());
+    gatekeeper_ = std::make_unique<Gatekeeper>(GatekeeperOptions());
+    api_.gatekeeper = gatekeeper_.get();
+    api_.limits = options_.limits;
     api_.clock = options_.clock;
     api_.ids = options_.ids;
     api_.store = store_.get();
@@ -106,6 +117,7 @@ class Coordinator::Impl {
       server_->GetHealthCheckService()->SetServingStatus(kReadiness, false);
       dispatcher_->Stop();
       hub_.NotifyEverybody();
+      bridge_.Close();
       // gRPC goes by the machine's own clock.
       server_->Shutdown(absl::ToChronoTime(SystemClock()->Now() + grace));
       server_->Wait();
@@ -126,10 +138,65 @@ class Coordinator::Impl {
     if (options_.data_dir.empty()) return FieldError("data-dir", "is not set", "a folder");
     if (options_.listen.empty()) return FieldError("listen", "is not set", "an address");
     for (const std::string& address : options_.listen) {
-      PLUMBLINE_RETURN_IF_ERROR(CheckListenAddress(address, "listen"));
+      PLUMBLINE_RETURN_IF_ERROR(CheckListenAddress(address, "listen", IsProtected()));
     }
     PLUMBLINE_RETURN_IF_ERROR(CheckOrigins(options_.cors_origins, "cors-origin"));
-    return options_.http.empty() ? absl::OkStatus() : CheckListenAddress(options_.http, "http");
+    return options_.http.empty() ? absl::OkStatus()
+                                 : CheckListenAddress(options_.http, "http", IsProtected());
+  }
+
+  bool IsProtected() const {
+    return !options_.tls.certificate.empty() && !options_.access_file.empty();
+  }
+
+  absl::Status LoadAccess() {
+    std::map<std::string, std::function<absl::Status()>> reloads;
+    const TlsFiles& files = options_.tls;
+    if (files.certificate.empty() != files.key.empty()) {
+      return FieldError(files.key.empty() ? "tls-key" : "tls-cert", "is not set",
+                        "tls-cert and tls-key together");
+    }
+    if (!files.client_ca.empty() && files.certificate.empty()) {
+      return FieldError("tls-client-ca", "is set without TLS", "tls-cert and tls-key with it");
+    }
+    if (!files.certificate.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(tls_, ServerTls::Load(files, options_.clock));
+      reloads["TLS"] = [this] { return tls_->Reload(); };
+    }
+    if (!options_.access_file.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(authenticator_, Authenticator::Load(options_.access_file));
+      reloads["access"] = [this] { return authenticator_->Reload(); };
+    }
+    if (!reloads.empty()) {
+      reloader_ = std::make_unique<Reloader>(std::move(reloads), options_.reload_interval);
+    }
+    if (!options_.web_dir.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(web_, StaticFiles::Load(options_.web_dir, "web-dir"));
+    }
+    return absl::OkStatus();
+  }
+
+  Gatekeeper::Options GatekeeperOptions() {
+    Gatekeeper::Options gatekeeper;
+    gatekeeper.clock = options_.clock;
+    gatekeeper.authenticator = authenticator_.get();
+    gatekeeper.limits = options_.limits;
+    gatekeeper.on_refused = [this](absl::string_view method, const absl::Status& status) {
+      server_metrics_.RecordCall(method, absl::StatusCodeToString(status.code()),
+                                 absl::ZeroDuration());
+    };
+    gatekeeper.on_denied_change = [this](const Caller& caller, const absl::Status& denied) {
+      v1::AuditEvent audit = dispatcher_->Audit(caller, "", std::string(denied.message()));
+      audit.set_code(static_cast<int>(denied.code()));
+      pool_.Post([this, audit = std::move(audit)] {
+        WriteSet set;
+        set.AppendAudit(audit);
+        if (const absl::Status status = store_->CommitAndWait(&set); !status.ok()) {
+          Log(LogLevel::kError, "an audit event cannot be stored", {{"error", status.message()}});
+        }
+      });
+    };
+    return gatekeeper;
   }
 
   absl::Status OpenStore() {
@@ -185,17 +252,22 @@ class Coordinator::Impl {
     AddDiagnosticHandlers(
         &metrics_, [this] { return Ready(); }, &http_);
     AddArtifactHandler(options_.clock, store_.get(), files_.get(), &http_);
-    bridge_.Connect(server_.get());
+    bridge_.Connect(server_.get(), [this](const std::string& name) {
+      return gatekeeper_->CertificateMetadata(name);
+    });
     for (const char* const service : kServices) bridge_.AddService(service, &http_);
     AddPreflight(options_.cors_origins, &http_);
     if (!options_.web_dir.empty()) {
-      PLUMBLINE_ASSIGN_OR_RETURN(web_, StaticFiles::Load(options_.web_dir, "web-dir"));
       http_.Handle("GET", "/*",
                    [this](const HttpRequest& request) { return web_->Serve(request); });
     }
-    http_.SetFilter(MakeOriginFilter(options_.cors_origins, /*loopback_only=*/true));
+    http_.SetFilter(MakeOriginFilter(options_.cors_origins,
+                                     /*loopback_only=*/options_.access_file.empty()));
     http_.SetExtraHeaders(
         [this](const HttpRequest& request) { return CorsHeaders(options_.cors_origins, request); });
+    if (tls_ != nullptr) {
+      http_.SetTls([this] { return tls_->identity(); });
+    }
     return http_.Start(options_.http);
   }
 
@@ -220,9 +292,12 @@ class Coordinator::Impl {
                                kLeastPingIntervalMs);
     std::vector<int> ports(options_.listen.size(), 0);
     for (size_t i = 0; i < ports.size(); ++i) {
-      builder.AddListeningPort(options_.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+      credentials_.push_back(tls_ == nullptr ? grpc::InsecureServerCredentials()
+                                             : ServerTls::Credentials(tls_.get()));
+      builder.AddListeningPort(options_.listen[i], credentials_.back(), &ports[i]);
     }
     for (const auto& service : services_) builder.RegisterService(service.get());
+    builder.RegisterCallbackGenericService(&unknown_methods_);
     server_ = builder.BuildAndStart();
     for (size_t i = 0; i < ports.size(); ++i) {
       if (server_ == nullptr || ports[i] == 0) {
@@ -242,6 +317,9 @@ class Coordinator::Impl {
   bool shut_down_ = false;
 
   // In the order in which each needs those before it.
+  std::unique_ptr<ServerTls> tls_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Reloader> reloader_;
   Metrics metrics_;
   ServerMetrics server_metrics_;
   EventHub hub_;
@@ -252,11 +330,14 @@ class Coordinator::Impl {
   std::unique_ptr<ArtifactFiles> files_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<Retention> retention_;
+  std::unique_ptr<Gatekeeper> gatekeeper_;
   Api api_;
   GrpcWebBridge bridge_;
   std::unique_ptr<StaticFiles> web_;
   HttpServer http_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
+  UnknownMethods unknown_methods_;
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::string> addresses_;
 };

@@ -9,6 +9,8 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/random_id.h"
+#include "common/tls/tls_identity.h"
+#include "server/access/gatekeeper.h"
 #include "server/retention.h"
 #include "server/scheduler/scheduler.h"
 
@@ -24,6 +26,14 @@ struct CoordinatorOptions {
   std::string web_dir;
   // Origins whose pages may call the HTTP port from a browser, besides its own.
   std::vector<std::string> cors_origins;
+  // TLS of both; without a certificate there is none.
+  TlsFiles tls;
+  // Who may call, as `plumbline token` writes it; "": everybody may everything. Addresses of other
+  // machines need both.
+  std::string access_file;
+  PrincipalLimits limits;
+  // How often the files of the two are looked at.
+  absl::Duration reload_interval = absl::Seconds(1);
   // What outlives the process. Made if it is not there; one coordinator at a time.
   std::string data_dir;
   // Where backups go; "": in data_dir.

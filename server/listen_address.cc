@@ -27,7 +27,15 @@ bool IsLoopbackHost(const std::string& host) {
   return host == "localhost";
 }
 
-absl::Status CheckListenAddress(absl::string_view address, absl::string_view field) {
+bool IsLoopbackAddress(absl::string_view address) {
+  if (absl::StartsWith(address, "unix:")) return true;
+  absl::string_view host = address.substr(0, address.rfind(':'));
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  return IsLoopbackHost(std::string(host));
+}
+
+absl::Status CheckListenAddress(absl::string_view address, absl::string_view field,
+                                bool is_protected) {
   absl::string_view path = address;
   if (absl::ConsumePrefix(&path, "unix:")) {
     if (!path.empty() && path.size() <= kMaxSocketPathBytes) return absl::OkStatus();
@@ -40,14 +48,12 @@ absl::Status CheckListenAddress(absl::string_view address, absl::string_view fie
       port < 0 || port > 65535) {
     return FieldError(field, absl::StrCat(Quoted(address), " is no address"), kForm);
   }
-  absl::string_view host = address.substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  if (IsLoopbackHost(std::string(host))) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(field, ": ", Quoted(address),
-                   " can be reached from other machines, and this "
-                   "server has neither TLS nor authentication; accepted: ",
-                   kForm));
+  if (is_protected || IsLoopbackAddress(address)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      field, ": ", Quoted(address),
+      " can be reached from other machines, which needs TLS (--tls-cert, --tls-key) and "
+      "authentication (--access-file); without both, accepted: ",
+      kForm));
 }
 
 }  // namespace plumbline::server

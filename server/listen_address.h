@@ -12,9 +12,12 @@ namespace plumbline::server {
 bool IsLoopbackHost(const std::string& host);
 
 // OK for "HOST:PORT" with a host of this machine alone (127.0.0.0/8, [::1], localhost) and for
-// "unix:PATH". Others would let anybody in, as long as the server speaks no TLS and asks for no
-// token: FAILED_PRECONDITION. INVALID_ARGUMENT naming `field` for what is no address.
-absl::Status CheckListenAddress(absl::string_view address, absl::string_view field);
+// "unix:PATH". Others would let anybody in, unless the server `is_protected`, by TLS and by
+// authentication: FAILED_PRECONDITION. INVALID_ARGUMENT naming `field` for what is no address.
+absl::Status CheckListenAddress(absl::string_view address, absl::string_view field,
+                                bool is_protected);
+// Whether `address`, which CheckListenAddress let pass, is this machine's alone.
+bool IsLoopbackAddress(absl::string_view address);
 
 }  // namespace plumbline::server
 

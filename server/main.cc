@@ -32,6 +32,9 @@ struct Flags {
   std::string http = "127.0.0.1:7434";
   std::string web_dir;
   std::vector<std::string> cors_origins;
+  TlsFiles tls;
+  std::string access_file;
+  PrincipalLimits limits;
   std::string data_dir;
   std::string ready_file;
   std::string log_format = "text";
@@ -109,6 +112,18 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.http = flags.http;
   options.web_dir = flags.web_dir;
   options.cors_origins = flags.cors_origins;
+  options.tls = flags.tls;
+  options.access_file = flags.access_file;
+  if (!(flags.limits.calls_per_second >= 0) || flags.limits.calls_per_second > 1e9) {
+    return FieldError("call-rate", "is out of range", "0 (no limit) to 1e9 calls a second");
+  }
+  if (flags.limits.streams < 0) {
+    return FieldError("max-streams", "is negative", "0 (no limit) or more");
+  }
+  if (flags.limits.open_upload_bytes < 0) {
+    return FieldError("upload-quota", "is negative", "0 (no limit) or more bytes");
+  }
+  options.limits = flags.limits;
   options.data_dir = flags.data_dir;
   PLUMBLINE_RETURN_IF_ERROR(ParseKeep("keep-jobs", flags.keep_jobs, &options.retention.keep_jobs));
   PLUMBLINE_RETURN_IF_ERROR(
@@ -152,6 +167,29 @@ int Main(int argc, char** argv) {
   app.add_option("--http", flags.http,
                  "Serve gRPC-Web, artifacts, /metrics, /healthz and /readyz at HOST:PORT")
       ->capture_default_str();
+  app.add_option("--tls-cert", flags.tls.certificate,
+                 "PEM file: certificate, with its chain, of --listen and --http; looked at again "
+                 "every second")
+      ->option_text("FILE");
+  app.add_option("--tls-key", flags.tls.key, "PEM file: its private key")->option_text("FILE");
+  app.add_option("--tls-client-ca", flags.tls.client_ca,
+                 "PEM file: who may sign clients' certificates, which every client must have then")
+      ->option_text("FILE");
+  app.add_option("--access-file", flags.access_file,
+                 "Who may call, as `plumbline token create` writes it; looked at again every "
+                 "second. Default: everybody on this machine may everything")
+      ->option_text("FILE");
+  app.add_option("--call-rate", flags.limits.calls_per_second,
+                 "Calls a second that one token or certificate may make; 0: no limit")
+      ->capture_default_str();
+  app.add_option("--max-streams", flags.limits.streams,
+                 "Streams that one token or certificate may have open; 0: no limit")
+      ->capture_default_str();
+  app.add_option("--upload-quota", flags.limits.open_upload_bytes,
+                 "Bytes of unfinished uploads that one token or certificate may have, e.g. 1TiB; "
+                 "0: no limit")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->default_str("1TiB");
   app.add_option("--web-dir", flags.web_dir, "Serve the dashboard's files of this folder at --http")
       ->option_text("DIR");
   app.add_option("--cors-origin", flags.cors_origins,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/diagnostic_handlers.h"
+#include "common/files.h"
 #include "common/http_server.h"
 #include "common/logging.h"
 #include "common/metrics.h"
@@ -57,6 +58,7 @@ absl::StatusOr<std::vector<std::string>> AbsoluteRoots(const std::vector<std::st
 
 // What a worker starts with.
 struct Parts {
+  ClientChannels channels;
   std::unique_ptr<StateDirectory> state;
   WorkerDevice device;
   Plugins plugins;
@@ -84,7 +86,7 @@ class RunningWorker final : public Worker {
         checkpoints_(options_.checkpoint_roots),
         worker_metrics_(&metrics_),
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
-        coordinator_(MakeGrpcCoordinator(options_.server)),
+        coordinator_(MakeGrpcCoordinator(parts.channels)),
         input_files_(coordinator_.get(), options_.clock,
                      {options_.checkpoint_roots, state_->cache_folder()}),
         step_cache_(state_->steps_folder(), kMaxStepCacheBytes) {
@@ -291,6 +293,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
     return FieldError("state-dir", "is not set", "a folder that this worker may write to");
   }
   PLUMBLINE_ASSIGN_OR_RETURN(options.checkpoint_roots, AbsoluteRoots(options.checkpoint_roots));
+  GuardFolders(options.checkpoint_roots);
+  PLUMBLINE_ASSIGN_OR_RETURN(ClientChannels channels,
+                             ClientChannels::Load(options.server, options.credentials));
   PLUMBLINE_ASSIGN_OR_RETURN(WorkerDevice device, MakeWorkerDevice(options.device));
   PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateDirectory> state,
                              StateDirectory::Open(options.state_directory, RandomIds()));
@@ -307,8 +312,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   }
   PLUMBLINE_ASSIGN_OR_RETURN(Registry registry, plugins.MakeRegistry());
   auto worker = std::make_unique<RunningWorker>(
-      std::move(options),
-      Parts{std::move(state), std::move(device), std::move(plugins), std::move(registry)});
+      std::move(options), Parts{std::move(channels), std::move(state), std::move(device),
+                                std::move(plugins), std::move(registry)});
   PLUMBLINE_RETURN_IF_ERROR(worker->Begin());
   return worker;
 }

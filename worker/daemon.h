@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/access/client_channel.h"
 #include "common/clock.h"
 #include "kernels/identity/kernel_identity.h"
 #include "worker/host.h"
@@ -22,6 +23,8 @@ struct WorkerOptions {
   std::string state_directory;
   // Folders that checkpoints and `worker:` files lie in. Empty: none but synthetic checkpoints.
   std::vector<std::string> checkpoint_roots;
+  // What the coordinator is shown.
+  ClientFiles credentials;
   DeviceOptions device;
   // Folders whose *.so are loaded as plug-ins when the worker starts.
   std::vector<std::string> plugin_folders;

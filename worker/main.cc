@@ -48,6 +48,17 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--server", worker.server, "the coordinator: HOST:PORT or unix:PATH")
       ->envname("PLUMBLINE_SERVER")
       ->required();
+  app->add_option("--token-file", worker.credentials.token_file,
+                  "file that holds the bearer token, of role worker")
+      ->type_name("FILE");
+  app->add_option("--ca", worker.credentials.ca,
+                  "PEM file: who may sign the coordinator's certificate; TLS")
+      ->type_name("FILE");
+  app->add_option("--cert", worker.credentials.cert,
+                  "PEM file: this worker's certificate, with --key")
+      ->type_name("FILE");
+  app->add_option("--key", worker.credentials.key, "PEM file: this worker's private key")
+      ->type_name("FILE");
   app->add_option("--checkpoint-root", worker.checkpoint_roots,
                   "folder that checkpoints and worker: files lie in; may be given several times")
       ->type_name("DIR");

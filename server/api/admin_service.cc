@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "proto/plumbline/v1/admin_service.grpc.pb.h"
+#include "server/access/gates.h"
 #include "server/api/call.h"
 #include "server/resource_name.h"
 
@@ -25,19 +25,17 @@ absl::StatusOr<int> PageSize(int32_t asked) {
   return asked == 0 ? kDefaultPageSize : asked;
 }
 
-class AdminServiceImpl final : public v1::AdminService::CallbackService {
+class AdminServiceImpl final : public AdminServiceGate {
  public:
-  explicit AdminServiceImpl(const Api& api) : api_(api) {}
+  explicit AdminServiceImpl(const Api& api) : AdminServiceGate(api.gatekeeper), api_(api) {}
 
-  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext*,
-                                        const v1::ListWorkersRequest* request,
+  grpc::ServerUnaryReactor* ListWorkers(const Caller& caller, const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override {
     return RunOnPool(api_, "AdminService/ListWorkers",
                      [this, request, response] { return List(*request, response); });
   }
 
-  grpc::ServerUnaryReactor* GetWorker(grpc::CallbackServerContext*,
-                                      const v1::GetWorkerRequest* request,
+  grpc::ServerUnaryReactor* GetWorker(const Caller& caller, const v1::GetWorkerRequest* request,
                                       v1::Worker* response) override {
     return RunOnPool(api_, "AdminService/GetWorker", [this, request, response]() -> absl::Status {
       PLUMBLINE_RETURN_IF_ERROR(ParseName(request->name(), "workers", "name").status());
@@ -46,15 +44,14 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
     });
   }
 
-  grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext*,
-                                        const v1::DrainWorkerRequest* request,
+  grpc::ServerUnaryReactor* DrainWorker(const Caller& caller, const v1::DrainWorkerRequest* request,
                                         v1::Worker* response) override {
     constexpr absl::string_view kMethod = "AdminService/DrainWorker";
     if (absl::Status bad = ParseName(request->name(), "workers", "name").status(); !bad.ok()) {
       return Refuse(api_, kMethod, std::move(bad));
     }
     auto* const call = new UnaryCall(api_, kMethod);
-    api_.dispatcher->DrainWorker(CallerOf(kMethod), request->name(), request->reason(),
+    api_.dispatcher->DrainWorker(caller, request->name(), request->reason(),
                                  [call, response](absl::StatusOr<v1::Worker> worker) {
                                    if (worker.ok()) *response = *std::move(worker);
                                    call->End(worker.status());
@@ -62,7 +59,7 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
     return call;
   }
 
-  grpc::ServerUnaryReactor* ListAuditEvents(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* ListAuditEvents(const Caller& caller,
                                             const v1::ListAuditEventsRequest* request,
                                             v1::ListAuditEventsResponse* response) override {
     return RunOnPool(api_, "AdminService/ListAuditEvents",

@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/random_id.h"
+#include "server/access/gatekeeper.h"
 #include "server/blocking_pool.h"
 #include "server/metrics/server_metrics.h"
 #include "server/scheduler/dispatcher.h"
@@ -20,6 +21,7 @@ namespace plumbline::server {
 struct Api {
   Clock* clock = nullptr;
   IdSource* ids = nullptr;
+  Gatekeeper* gatekeeper = nullptr;
   Store* store = nullptr;
   StepStore* steps = nullptr;
   Backups* backups = nullptr;
@@ -32,6 +34,7 @@ struct Api {
   const std::atomic<bool>* stopping = nullptr;
   // Whether clients may upload plug-ins, which workers then load.
   bool takes_plugin_uploads = false;
+  PrincipalLimits limits;
 };
 
 // Limits of the API.

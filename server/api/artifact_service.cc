@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/sha256.h"
 #include "common/status.h"
-#include "proto/plumbline/v1/job_service.grpc.pb.h"
+#include "server/access/gates.h"
 #include "server/api/call.h"
 #include "server/api/paged_stream.h"
 #include "server/api/tickets.h"
@@ -27,8 +27,8 @@ absl::StatusOr<v1::Artifact> FindArtifact(const Api& api, const std::string& nam
 // A page is one chunk.
 class GetArtifactStream final : public PagedStream<v1::GetArtifactResponse> {
  public:
-  GetArtifactStream(const Api& api, const v1::GetArtifactRequest& request)
-      : PagedStream(api, "ArtifactService/GetArtifact"),
+  GetArtifactStream(const Api& api, const Caller& caller, const v1::GetArtifactRequest& request)
+      : PagedStream(api, caller, "ArtifactService/GetArtifact"),
         request_(request),
         offset_(request.offset()) {}
 
@@ -82,44 +82,44 @@ class GetArtifactStream final : public PagedStream<v1::GetArtifactResponse> {
   int64_t end_ = 0;
 };
 
-class ArtifactServiceImpl final : public v1::ArtifactService::CallbackService {
+class ArtifactServiceImpl final : public ArtifactServiceGate {
  public:
-  explicit ArtifactServiceImpl(const Api& api) : api_(api), uploads_(api) {}
+  explicit ArtifactServiceImpl(const Api& api)
+      : ArtifactServiceGate(api.gatekeeper), api_(api), uploads_(api) {}
 
-  grpc::ServerUnaryReactor* CreateUpload(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* CreateUpload(const Caller& caller,
                                          const v1::CreateUploadRequest* request,
                                          v1::Upload* response) override {
     constexpr absl::string_view kMethod = "ArtifactService/CreateUpload";
-    return RunOnPool(api_, kMethod, [this, kMethod, request, response] {
-      return Fill(uploads_.Create(CallerOf(kMethod), *request), response);
+    return RunOnPool(api_, kMethod, [this, caller, request, response] {
+      return Fill(uploads_.Create(caller, *request), response);
     });
   }
 
-  grpc::ServerUnaryReactor* WriteUpload(grpc::CallbackServerContext*,
-                                        const v1::WriteUploadRequest* request,
+  grpc::ServerUnaryReactor* WriteUpload(const Caller& caller, const v1::WriteUploadRequest* request,
                                         v1::Upload* response) override {
-    return RunOnPool(api_, "ArtifactService/WriteUpload", [this, request, response] {
-      return Fill(uploads_.Write(*request), response);
+    return RunOnPool(api_, "ArtifactService/WriteUpload", [this, caller, request, response] {
+      return Fill(uploads_.Write(caller, *request), response);
     });
   }
 
-  grpc::ServerUnaryReactor* FinishUpload(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* FinishUpload(const Caller& caller,
                                          const v1::FinishUploadRequest* request,
                                          v1::Artifact* response) override {
     constexpr absl::string_view kMethod = "ArtifactService/FinishUpload";
-    return RunOnPool(api_, kMethod, [this, kMethod, request, response] {
-      return Fill(uploads_.Finish(CallerOf(kMethod), *request), response);
+    return RunOnPool(api_, kMethod, [this, caller, request, response] {
+      return Fill(uploads_.Finish(caller, *request), response);
     });
   }
 
   grpc::ServerWriteReactor<v1::GetArtifactResponse>* GetArtifact(
-      grpc::CallbackServerContext*, const v1::GetArtifactRequest* request) override {
-    auto* const stream = new GetArtifactStream(api_, *request);
+      const Caller& caller, const v1::GetArtifactRequest* request) override {
+    auto* const stream = new GetArtifactStream(api_, caller, *request);
     stream->Start();
     return stream;
   }
 
-  grpc::ServerUnaryReactor* CreateTicket(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* CreateTicket(const Caller& caller,
                                          const v1::CreateTicketRequest* request,
                                          v1::Ticket* response) override {
     return RunOnPool(api_, "ArtifactService/CreateTicket",

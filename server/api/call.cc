@@ -1,15 +1,9 @@
 #include "server/api/call.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
+#include "server/error_details.h"
 
 namespace plumbline::server {
-
-Caller CallerOf(absl::string_view method) {
-  Caller caller;
-  caller.method = absl::StrCat("plumbline.v1.", method);
-  return caller;
-}
 
 CallTimer::CallTimer(const Api& api, absl::string_view method)
     : api_(api), method_(method), start_(api.clock->Now()) {}
@@ -27,7 +21,7 @@ void UnaryCall::End(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     on_cancel_ = nullptr;
   }
-  Finish(ToGrpcStatus(status));
+  Finish(ToClientStatus(status));
 }
 
 void UnaryCall::OnceCancelled(std::function<void()> on_cancel) {

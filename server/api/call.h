@@ -17,9 +17,6 @@
 
 namespace plumbline::server {
 
-// Who makes a call of `method`, e.g. "JobService/CancelJob".
-Caller CallerOf(absl::string_view method);
-
 // Measures one call of any kind, from its construction to End.
 class CallTimer {
  public:

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/sha256.h"
 #include "common/status.h"
-#include "proto/plumbline/v1/job_service.grpc.pb.h"
+#include "server/access/gates.h"
 #include "server/api/call.h"
 #include "server/api/generation_references.h"
 #include "server/api/job_filter.h"
@@ -31,22 +31,18 @@ constexpr absl::string_view kCreateJob = "JobService/CreateJob";
 // A job that another one waits for ends once, so that few tries are enough.
 constexpr int kMaxTries = 10;
 
-// Events are sent as they are stored, without being decoded.
-using RawWatchService = v1::JobService::WithRawCallbackMethod_WatchJob<v1::JobService::CallbackService>;
-
-class JobServiceImpl final : public RawWatchService {
+class JobServiceImpl final : public JobServiceGate {
  public:
-  explicit JobServiceImpl(const Api& api) : api_(api) {}
+  explicit JobServiceImpl(const Api& api) : JobServiceGate(api.gatekeeper), api_(api) {}
 
-  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext*,
-                                      const v1::CreateJobRequest* request,
+  grpc::ServerUnaryReactor* CreateJob(const Caller& caller, const v1::CreateJobRequest* request,
                                       v1::Job* response) override {
-    return PostToPool(api_, kCreateJob, [this, request, response](UnaryCall* call) {
-      Create(call, request, response, 0);
+    return PostToPool(api_, kCreateJob, [this, caller, request, response](UnaryCall* call) {
+      Create(call, caller, request, response, 0);
     });
   }
 
-  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext*, const v1::GetJobRequest* request,
+  grpc::ServerUnaryReactor* GetJob(const Caller& caller, const v1::GetJobRequest* request,
                                    v1::Job* response) override {
     return RunOnPool(api_, "JobService/GetJob", [this, request, response]() -> absl::Status {
       PLUMBLINE_ASSIGN_OR_RETURN(const int64_t number, FindJob(api_, request->name(), "name"));
@@ -54,25 +50,23 @@ class JobServiceImpl final : public RawWatchService {
     });
   }
 
-  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext*,
-                                     const v1::ListJobsRequest* request,
+  grpc::ServerUnaryReactor* ListJobs(const Caller& caller, const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override {
     return PostToPool(api_, "JobService/ListJobs", [this, request, response](UnaryCall* call) {
       call->End(List(*request, *call, response));
     });
   }
 
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext*,
-                                      const v1::CancelJobRequest* request,
+  grpc::ServerUnaryReactor* CancelJob(const Caller& caller, const v1::CancelJobRequest* request,
                                       v1::Job* response) override {
     constexpr absl::string_view kMethod = "JobService/CancelJob";
-    return PostToPool(api_, kMethod, [this, request, response](UnaryCall* call) {
+    return PostToPool(api_, kMethod, [this, caller, request, response](UnaryCall* call) {
       const absl::StatusOr<int64_t> number = FindJob(api_, request->name(), "name");
       if (!number.ok()) {
         call->End(number.status());
         return;
       }
-      api_.dispatcher->CancelJob(CallerOf(kMethod), *number, request->reason(),
+      api_.dispatcher->CancelJob(caller, *number, request->reason(),
                                  [this, call, response, number = *number](absl::Status status) {
                                    if (!status.ok()) {
                                      call->End(status);
@@ -85,11 +79,10 @@ class JobServiceImpl final : public RawWatchService {
     });
   }
 
-  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext*,
-                                      const v1::DeleteJobRequest* request,
+  grpc::ServerUnaryReactor* DeleteJob(const Caller& caller, const v1::DeleteJobRequest* request,
                                       google::protobuf::Empty*) override {
     constexpr absl::string_view kMethod = "JobService/DeleteJob";
-    return PostToPool(api_, kMethod, [this, request](UnaryCall* call) {
+    return PostToPool(api_, kMethod, [this, caller, request](UnaryCall* call) {
       const absl::StatusOr<int64_t> number = FindJob(api_, request->name(), "name");
       absl::Status status = number.status();
       if (number.ok()) {
@@ -98,7 +91,7 @@ class JobServiceImpl final : public RawWatchService {
         status.Update(record.status());
         status.Update(artifacts.status());
         if (status.ok()) {
-          Delete(call, *number, *record, *std::move(artifacts));
+          Delete(call, caller, *number, *record, *std::move(artifacts));
           return;
         }
       }
@@ -106,8 +99,7 @@ class JobServiceImpl final : public RawWatchService {
     });
   }
 
-  grpc::ServerUnaryReactor* GetReport(grpc::CallbackServerContext*,
-                                      const v1::GetReportRequest* request,
+  grpc::ServerUnaryReactor* GetReport(const Caller& caller, const v1::GetReportRequest* request,
                                       v1::GetReportResponse* response) override {
     return RunOnPool(api_, "JobService/GetReport", [this, request, response]() -> absl::Status {
       std::string id;
@@ -124,15 +116,14 @@ class JobServiceImpl final : public RawWatchService {
     });
   }
 
-  grpc::ServerUnaryReactor* CompareJobs(grpc::CallbackServerContext*,
-                                        const v1::CompareJobsRequest* request,
+  grpc::ServerUnaryReactor* CompareJobs(const Caller& caller, const v1::CompareJobsRequest* request,
                                         v1::JobComparison* response) override {
     return RunOnPool(api_, "JobService/CompareJobs",
                      [this, request, response] { return Compare(*request, response); });
   }
 
-  using RawWatchService::WatchJob;
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchJob(grpc::CallbackServerContext*,
+  // Events are sent as they are stored, without being decoded.
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchJob(const Caller& caller,
                                                        const grpc::ByteBuffer* encoded) override {
     grpc::ByteBuffer buffer = *encoded;
     v1::WatchJobRequest request;
@@ -140,12 +131,12 @@ class JobServiceImpl final : public RawWatchService {
         grpc::SerializationTraits<v1::WatchJobRequest>::Deserialize(&buffer, &request);
     // Without a name it ends by itself, as a bad request.
     if (!parsed.ok()) request.Clear();
-    return NewWatchJobStream(api_, request);
+    return NewWatchJobStream(api_, caller, request);
   }
 
   grpc::ServerWriteReactor<v1::WatchJobsResponse>* WatchJobs(
-      grpc::CallbackServerContext*, const v1::WatchJobsRequest* request) override {
-    return NewWatchJobsStream(api_, *request);
+      const Caller& caller, const v1::WatchJobsRequest* request) override {
+    return NewWatchJobsStream(api_, caller, *request);
   }
 
  private:
@@ -156,7 +147,8 @@ class JobServiceImpl final : public RawWatchService {
   }
 
   // On the pool. `tries`: how often what the job refers to has changed meanwhile.
-  void Create(UnaryCall* call, const v1::CreateJobRequest* request, v1::Job* response, int tries) {
+  void Create(UnaryCall* call, const Caller& caller, const v1::CreateJobRequest* request,
+              v1::Job* response, int tries) {
     absl::StatusOr<NewJob> job = CheckNewJob(*request);
     if (!job.ok()) {
       call->End(job.status());
@@ -168,17 +160,18 @@ class JobServiceImpl final : public RawWatchService {
       return;
     }
     api_.dispatcher->CreateJob(
-        CallerOf(kCreateJob), *std::move(job),
-        [this, call, request, response, tries](absl::StatusOr<int64_t> number) {
-          api_.pool->Post([this, call, request, response, tries, number = std::move(number)] {
-            if (GetReason(number.status()) == kReferencesChangedReason && tries < kMaxTries) {
-              Create(call, request, response, tries + 1);
-            } else if (!number.ok()) {
-              call->End(number.status());
-            } else {
-              call->End(Fill(ReadWholeJob(api_, *number), response));
-            }
-          });
+        caller, *std::move(job),
+        [this, call, caller, request, response, tries](absl::StatusOr<int64_t> number) {
+          api_.pool->Post(
+              [this, call, caller, request, response, tries, number = std::move(number)] {
+                if (GetReason(number.status()) == kReferencesChangedReason && tries < kMaxTries) {
+                  Create(call, caller, request, response, tries + 1);
+                } else if (!number.ok()) {
+                  call->End(number.status());
+                } else {
+                  call->End(Fill(ReadWholeJob(api_, *number), response));
+                }
+              });
         });
   }
 
@@ -246,12 +239,11 @@ class JobServiceImpl final : public RawWatchService {
     return absl::OkStatus();
   }
 
-  void Delete(UnaryCall* call, int64_t number, const store::JobRecord& record,
+  void Delete(UnaryCall* call, const Caller& caller, int64_t number, const store::JobRecord& record,
               std::vector<v1::Artifact> artifacts) {
     std::vector<std::string> names;
     for (const v1::Artifact& artifact : artifacts) names.push_back(artifact.name());
-    api_.dispatcher->DeleteJob(CallerOf("JobService/DeleteJob"), number, record,
-                               std::move(artifacts),
+    api_.dispatcher->DeleteJob(caller, number, record, std::move(artifacts),
                                [this, call, names = std::move(names)](absl::Status status) {
                                  api_.pool->Post([this, call, names, status] {
                                    if (status.ok()) {

@@ -8,9 +8,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "common/grpc_status.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/call.h"
+#include "server/error_details.h"
 
 namespace plumbline::server {
 
@@ -26,7 +26,8 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
     std::optional<absl::Status> end;
   };
 
-  PagedStream(const Api& api, absl::string_view method) : api_(api), timer_(api, method) {}
+  PagedStream(const Api& api, const Caller& caller, absl::string_view method)
+      : api_(api), caller_(caller), timer_(api, method) {}
 
   void Start() {
     api_.pool->Post([this] { Read(); });
@@ -115,9 +116,10 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
 
   void End(const absl::Status& status) {
     timer_.End(status);
-    this->Finish(ToGrpcStatus(status));
+    this->Finish(ToClientStatus(status));
   }
 
+  const Caller caller_;  // It counts as a stream of the caller as long as this lives.
   const CallTimer timer_;
   // Of whoever reads or writes; the two take turns.
   Page page_;

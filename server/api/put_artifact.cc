@@ -3,12 +3,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
 #include "common/status.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/call.h"
 #include "server/api/file_name.h"
 #include "server/api/worker_streams.h"
+#include "server/error_details.h"
 #include "server/proto_util.h"
 #include "server/resource_name.h"
 
@@ -18,8 +18,8 @@ namespace {
 // A file that a task made. Every message is handled on the pool before the next is read.
 class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRequest> {
  public:
-  PutArtifactStream(const Api& api, v1::Artifact* response)
-      : api_(api), timer_(api, kMethod), response_(response) {
+  PutArtifactStream(const Api& api, const Caller& caller, v1::Artifact* response)
+      : api_(api), caller_(caller), timer_(api, kMethod), response_(response) {
     StartRead(&message_);
   }
 
@@ -90,7 +90,7 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
     artifact_.set_sha256(trailer.sha256());
     *artifact_.mutable_create_time() = ToTimestamp(api_.clock->Now());
     api_.dispatcher->AddArtifact(
-        CallerOf(kMethod), task_, token_, artifact_, [this](absl::StatusOr<std::string> replaced) {
+        caller_, task_, token_, artifact_, [this](absl::StatusOr<std::string> replaced) {
           if (replaced.ok()) *response_ = artifact_;
           // What is not recorded, or is no longer, has no use for its bytes.
           const std::string useless = replaced.ok() ? *replaced : artifact_.name();
@@ -104,10 +104,11 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
 
   void End(const absl::Status& status) {
     timer_.End(status);
-    Finish(ToGrpcStatus(status));
+    Finish(ToClientStatus(status));
   }
 
   const Api& api_;
+  const Caller caller_;
   const CallTimer timer_;
   v1::Artifact* const response_;
   v1::PutArtifactRequest message_;
@@ -120,8 +121,9 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
 }  // namespace
 
 grpc::ServerReadReactor<v1::PutArtifactRequest>* NewPutArtifactStream(const Api& api,
+                                                                      const Caller& caller,
                                                                       v1::Artifact* response) {
-  return new PutArtifactStream(api, response);
+  return new PutArtifactStream(api, caller, response);
 }
 
 }  // namespace plumbline::server

@@ -1,9 +1,9 @@
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
 #include "common/status.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/call.h"
 #include "server/api/worker_streams.h"
+#include "server/error_details.h"
 
 namespace plumbline::server {
 namespace {
@@ -45,8 +45,8 @@ absl::Status CheckBatch(const v1::ReportEventsRequest& request) {
 // Reads a batch, makes it durable, and only then reads the next.
 class ReportEventsStream final : public grpc::ServerReadReactor<v1::ReportEventsRequest> {
  public:
-  ReportEventsStream(const Api& api, v1::ReportEventsResponse* response)
-      : api_(api), timer_(api, "WorkerService/ReportEvents"), response_(response) {
+  ReportEventsStream(const Api& api, const Caller& caller, v1::ReportEventsResponse* response)
+      : api_(api), caller_(caller), timer_(api, "WorkerService/ReportEvents"), response_(response) {
     StartRead(&batch_);
   }
 
@@ -81,10 +81,11 @@ class ReportEventsStream final : public grpc::ServerReadReactor<v1::ReportEvents
  private:
   void End(const absl::Status& status) {
     timer_.End(status);
-    Finish(ToGrpcStatus(status));
+    Finish(ToClientStatus(status));
   }
 
   const Api& api_;
+  const Caller caller_;
   const CallTimer timer_;
   v1::ReportEventsResponse* const response_;
   v1::ReportEventsRequest batch_;
@@ -95,8 +96,8 @@ class ReportEventsStream final : public grpc::ServerReadReactor<v1::ReportEvents
 }  // namespace
 
 grpc::ServerReadReactor<v1::ReportEventsRequest>* NewReportEventsStream(
-    const Api& api, v1::ReportEventsResponse* response) {
-  return new ReportEventsStream(api, response);
+    const Api& api, const Caller& caller, v1::ReportEventsResponse* response) {
+  return new ReportEventsStream(api, caller, response);
 }
 
 }  // namespace plumbline::server

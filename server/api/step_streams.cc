@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/grpc_status.h"
 #include "common/logging.h"
 #include "common/sha256.h"
 #include "common/status.h"
@@ -13,6 +12,7 @@
 #include "server/api/call.h"
 #include "server/api/paged_stream.h"
 #include "server/api/worker_streams.h"
+#include "server/error_details.h"
 #include "server/store/run_name.h"
 
 namespace plumbline::server {
@@ -21,8 +21,8 @@ namespace {
 // A step that a worker saves. Every message is handled on the pool before the next is read.
 class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
  public:
-  PutStepStream(const Api& api, v1::PutStepResponse* response)
-      : api_(api), timer_(api, kMethod), response_(response) {
+  PutStepStream(const Api& api, const Caller& caller, v1::PutStepResponse* response)
+      : api_(api), caller_(caller), timer_(api, kMethod), response_(response) {
     StartRead(&message_);
   }
 
@@ -92,7 +92,7 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
 
   absl::Status Store() {
     const std::string run = absl::StrCat("runs/", step_.header.identity().sha256());
-    v1::AuditEvent audit = api_.dispatcher->Audit(CallerOf(kMethod), run);
+    v1::AuditEvent audit = api_.dispatcher->Audit(caller_, run);
     if (!step_.header.has_record()) return api_.steps->PutRun(step_, std::move(audit));
     audit.set_message(absl::StrCat("step ", step_.header.record().index()));
     PLUMBLINE_ASSIGN_OR_RETURN(*response_, api_.steps->PutStep(step_, std::move(audit)));
@@ -111,10 +111,11 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
 
   void End(const absl::Status& status) {
     timer_.End(status);
-    Finish(ToGrpcStatus(status));
+    Finish(ToClientStatus(status));
   }
 
   const Api& api_;
+  const Caller caller_;
   const CallTimer timer_;
   v1::PutStepResponse* const response_;
   v1::PutStepRequest message_;
@@ -125,8 +126,10 @@ class PutStepStream final : public grpc::ServerReadReactor<v1::PutStepRequest> {
 // Saved steps, each read whole and checked before its record is sent.
 class GetStepStream final : public PagedStream<v1::GetStepResponse> {
  public:
-  GetStepStream(const Api& api, const v1::GetStepRequest& request)
-      : PagedStream(api, "WorkerService/GetStep"), request_(request), next_(request.index()) {}
+  GetStepStream(const Api& api, const Caller& caller, const v1::GetStepRequest& request)
+      : PagedStream(api, caller, "WorkerService/GetStep"),
+        request_(request),
+        next_(request.index()) {}
 
  private:
   Page ReadPage() override {
@@ -174,14 +177,15 @@ class GetStepStream final : public PagedStream<v1::GetStepResponse> {
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::PutStepRequest>* NewPutStepStream(const Api& api,
+grpc::ServerReadReactor<v1::PutStepRequest>* NewPutStepStream(const Api& api, const Caller& caller,
                                                               v1::PutStepResponse* response) {
-  return new PutStepStream(api, response);
+  return new PutStepStream(api, caller, response);
 }
 
 grpc::ServerWriteReactor<v1::GetStepResponse>* NewGetStepStream(const Api& api,
+                                                                const Caller& caller,
                                                                 const v1::GetStepRequest& request) {
-  auto* const stream = new GetStepStream(api, request);
+  auto* const stream = new GetStepStream(api, caller, request);
   stream->Start();
   return stream;
 }

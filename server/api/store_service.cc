@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
-#include "proto/plumbline/v1/admin_service.grpc.pb.h"
+#include "server/access/gates.h"
 #include "server/api/call.h"
 #include "server/proto_util.h"
 #include "server/resource_name.h"
@@ -49,18 +49,17 @@ absl::StatusOr<RunPosition> ParsePageToken(const std::string& token) {
   return position;
 }
 
-class StoreServiceImpl final : public v1::StoreService::CallbackService {
+class StoreServiceImpl final : public StoreServiceGate {
  public:
-  explicit StoreServiceImpl(const Api& api) : api_(api) {}
+  explicit StoreServiceImpl(const Api& api) : StoreServiceGate(api.gatekeeper), api_(api) {}
 
-  grpc::ServerUnaryReactor* ListRuns(grpc::CallbackServerContext*,
-                                     const v1::ListRunsRequest* request,
+  grpc::ServerUnaryReactor* ListRuns(const Caller& caller, const v1::ListRunsRequest* request,
                                      v1::ListRunsResponse* response) override {
     return RunOnPool(api_, "StoreService/ListRuns",
                      [this, request, response] { return List(*request, response); });
   }
 
-  grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext*, const v1::GetRunRequest* request,
+  grpc::ServerUnaryReactor* GetRun(const Caller& caller, const v1::GetRunRequest* request,
                                    v1::Run* response) override {
     return RunOnPool(api_, "StoreService/GetRun", [this, request, response]() -> absl::Status {
       PLUMBLINE_ASSIGN_OR_RETURN(const std::string id,
@@ -69,57 +68,53 @@ class StoreServiceImpl final : public v1::StoreService::CallbackService {
     });
   }
 
-  grpc::ServerUnaryReactor* VerifyRun(grpc::CallbackServerContext*,
-                                      const v1::VerifyRunRequest* request,
+  grpc::ServerUnaryReactor* VerifyRun(const Caller& caller, const v1::VerifyRunRequest* request,
                                       v1::VerifyRunResponse* response) override {
     return PostToPool(api_, "StoreService/VerifyRun", [this, request, response](UnaryCall* call) {
       call->End(Verify(request->name(), *call, response));
     });
   }
 
-  grpc::ServerUnaryReactor* AdoptRun(grpc::CallbackServerContext*,
-                                     const v1::AdoptRunRequest* request,
+  grpc::ServerUnaryReactor* AdoptRun(const Caller& caller, const v1::AdoptRunRequest* request,
                                      v1::Run* response) override {
     constexpr absl::string_view kMethod = "StoreService/AdoptRun";
-    return RunOnPool(api_, kMethod, [this, kMethod, request, response]() -> absl::Status {
+    return RunOnPool(api_, kMethod, [this, caller, request, response]() -> absl::Status {
       PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseRunName(request->name(), "name"));
       PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request->from(), "from"));
-      PLUMBLINE_RETURN_IF_ERROR(
-          api_.steps->AdoptRun(id, request->from(),
-                               api_.dispatcher->Audit(CallerOf(kMethod), request->name(),
-                                                      absl::StrCat("from ", request->from()))));
+      PLUMBLINE_RETURN_IF_ERROR(api_.steps->AdoptRun(
+          id, request->from(),
+          api_.dispatcher->Audit(caller, request->name(), absl::StrCat("from ", request->from()))));
       return Fill(id, response);
     });
   }
 
-  grpc::ServerUnaryReactor* DeleteRun(grpc::CallbackServerContext*,
-                                      const v1::DeleteRunRequest* request,
+  grpc::ServerUnaryReactor* DeleteRun(const Caller& caller, const v1::DeleteRunRequest* request,
                                       google::protobuf::Empty*) override {
     constexpr absl::string_view kMethod = "StoreService/DeleteRun";
-    return RunOnPool(api_, kMethod, [this, kMethod, request]() -> absl::Status {
+    return RunOnPool(api_, kMethod, [this, caller, request]() -> absl::Status {
       PLUMBLINE_ASSIGN_OR_RETURN(const std::string id, ParseRunName(request->name(), "name"));
-      return api_.steps->DeleteRun(id, api_.dispatcher->Audit(CallerOf(kMethod), request->name()));
+      return api_.steps->DeleteRun(id, api_.dispatcher->Audit(caller, request->name()));
     });
   }
 
-  grpc::ServerUnaryReactor* Compact(grpc::CallbackServerContext*, const v1::CompactRequest*,
+  grpc::ServerUnaryReactor* Compact(const Caller& caller, const v1::CompactRequest*,
                                     v1::CompactResponse* response) override {
     constexpr absl::string_view kMethod = "StoreService/Compact";
-    return RunOnPool(api_, kMethod, [this, kMethod, response]() -> absl::Status {
-      PLUMBLINE_ASSIGN_OR_RETURN(
-          *response, api_.steps->Compact(api_.dispatcher->Audit(CallerOf(kMethod), "")));
+    return RunOnPool(api_, kMethod, [this, caller, response]() -> absl::Status {
+      PLUMBLINE_ASSIGN_OR_RETURN(*response,
+                                 api_.steps->Compact(api_.dispatcher->Audit(caller, "")));
       return absl::OkStatus();
     });
   }
 
-  grpc::ServerUnaryReactor* Backup(grpc::CallbackServerContext*, const v1::BackupRequest*,
+  grpc::ServerUnaryReactor* Backup(const Caller& caller, const v1::BackupRequest*,
                                    v1::BackupResponse* response) override {
     constexpr absl::string_view kMethod = "StoreService/Backup";
-    return RunOnPool(api_, kMethod, [this, kMethod, response]() -> absl::Status {
+    return RunOnPool(api_, kMethod, [this, caller, response]() -> absl::Status {
       PLUMBLINE_ASSIGN_OR_RETURN(*response, api_.backups->Create());
       WriteSet set;
-      set.AppendAudit(api_.dispatcher->Audit(CallerOf(kMethod), "",
-                                             absl::StrCat("backup ", response->backup_id())));
+      set.AppendAudit(
+          api_.dispatcher->Audit(caller, "", absl::StrCat("backup ", response->backup_id())));
       return api_.store->CommitAndWait(&set);
     });
   }

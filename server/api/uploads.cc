@@ -13,6 +13,7 @@ namespace plumbline::server {
 namespace {
 
 constexpr absl::Duration kLifetime = absl::Hours(1);
+constexpr int64_t kMaxOpenUploads = 1000;
 constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 
 v1::ArtifactRole RoleOf(bool plugin) {
@@ -24,14 +25,44 @@ v1::ArtifactRole RoleOf(bool plugin) {
 Uploads::Uploads(const Api& api) : api_(api) {
   const absl::StatusOr<std::vector<std::string>> names = api_.store->UploadNames();
   if (!names.ok()) return;
-  for (const std::string& name : *names) Touch(name);
+  for (const std::string& name : *names) {
+    const absl::StatusOr<store::UploadRecord> record = api_.store->ReadUpload(name);
+    if (record.ok()) Touch(*record);
+  }
 }
 
-absl::Time Uploads::Touch(const std::string& name) {
+absl::Time Uploads::Touch(const store::UploadRecord& record) {
   const absl::Time expires = api_.clock->Now() + kLifetime;
   absl::MutexLock lock(&mutex_);
-  expire_times_[name] = expires;
+  open_[record.name()] = {expires, record.principal(), record.announced_size_bytes()};
   return expires;
+}
+
+absl::Status Uploads::CheckQuota(const Caller& caller, int64_t bytes) {
+  const int64_t most = api_.limits.open_upload_bytes;
+  if (!caller.authenticated || most == 0) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  int64_t uploads = 0;
+  for (const auto& [name, open] : open_) {
+    if (open.principal != caller.principal) continue;
+    bytes += open.announced_bytes;
+    ++uploads;
+  }
+  if (bytes <= most && uploads < kMaxOpenUploads) return absl::OkStatus();
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        Quoted(caller.principal), " has too many uploads unfinished: at most ",
+                        kMaxOpenUploads, " of ", most, " bytes together")),
+                    "QUOTA");
+}
+
+absl::StatusOr<store::UploadRecord> Uploads::Find(const Caller& caller,
+                                                  const std::string& name) const {
+  PLUMBLINE_RETURN_IF_ERROR(ParseName(name, "uploads", "name").status());
+  PLUMBLINE_ASSIGN_OR_RETURN(store::UploadRecord record, api_.store->ReadUpload(name));
+  if (caller.authenticated && record.principal() != caller.principal) {
+    return WithReason(absl::NotFoundError(absl::StrCat("there is no ", name)), "NOT_FOUND");
+  }
+  return record;
 }
 
 void Uploads::Collect() {
@@ -39,13 +70,13 @@ void Uploads::Collect() {
   const absl::Time now = api_.clock->Now();
   {
     absl::MutexLock lock(&mutex_);
-    for (auto upload = expire_times_.begin(); upload != expire_times_.end();) {
-      if (upload->second > now) {
+    for (auto upload = open_.begin(); upload != open_.end();) {
+      if (upload->second.expires > now) {
         ++upload;
         continue;
       }
       lapsed.push_back(upload->first);
-      upload = expire_times_.erase(upload);
+      upload = open_.erase(upload);
     }
   }
   for (const std::string& name : lapsed) {
@@ -58,7 +89,7 @@ void Uploads::Collect() {
 absl::Status Uploads::Drop(const std::string& name, WriteSet* set) {
   {
     absl::MutexLock lock(&mutex_);
-    expire_times_.erase(name);
+    open_.erase(name);
   }
   set->DeleteUpload(name);
   const absl::Status status = api_.store->CommitAndWait(set);
@@ -73,6 +104,7 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
     return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),
                       absl::StrCat("0 to ", kMaxFileBytes));
   }
+  if (request.plugin()) PLUMBLINE_RETURN_IF_ERROR(RequireAdmin(caller, "uploading a plug-in"));
   if (request.plugin() && !api_.takes_plugin_uploads) {
     return FieldError("plugin", "this server takes no uploaded plug-ins", "false");
   }
@@ -92,6 +124,7 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
     }
   }
   Collect();
+  PLUMBLINE_RETURN_IF_ERROR(CheckQuota(caller, request.size_bytes()));
   upload.set_name(absl::StrCat("uploads/", api_.ids->NewId()));
   PLUMBLINE_RETURN_IF_ERROR(api_.files->CreateUpload(upload.name()));
   store::UploadRecord record;
@@ -99,18 +132,18 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
   record.set_file_name(request.file_name());
   record.set_announced_size_bytes(request.size_bytes());
   record.set_plugin(request.plugin());
+  record.set_principal(caller.principal);
   WriteSet set;
   set.PutUpload(record);
   set.AppendAudit(api_.dispatcher->Audit(caller, upload.name()));
   PLUMBLINE_RETURN_IF_ERROR(api_.store->CommitAndWait(&set));
-  *upload.mutable_expire_time() = ToTimestamp(Touch(upload.name()));
+  *upload.mutable_expire_time() = ToTimestamp(Touch(record));
   return upload;
 }
 
-absl::StatusOr<v1::Upload> Uploads::Write(const v1::WriteUploadRequest& request) {
-  PLUMBLINE_RETURN_IF_ERROR(ParseName(request.name(), "uploads", "name").status());
-  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record,
-                             api_.store->ReadUpload(request.name()));
+absl::StatusOr<v1::Upload> Uploads::Write(const Caller& caller,
+                                          const v1::WriteUploadRequest& request) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record, Find(caller, request.name()));
   const int64_t size = static_cast<int64_t>(request.data().size());
   if (size < 1 || size > kMaxChunkBytes) {
     return FieldError("data", absl::StrCat("has ", size, " bytes"), "1 byte to 1 MiB");
@@ -126,16 +159,14 @@ absl::StatusOr<v1::Upload> Uploads::Write(const v1::WriteUploadRequest& request)
       const int64_t stored,
       api_.files->WriteUpload(request.name(), request.offset(), request.data()));
   upload.set_size_bytes(stored);
-  *upload.mutable_expire_time() = ToTimestamp(Touch(request.name()));
+  *upload.mutable_expire_time() = ToTimestamp(Touch(record));
   return upload;
 }
 
 absl::StatusOr<v1::Artifact> Uploads::Finish(const Caller& caller,
                                              const v1::FinishUploadRequest& request) {
-  PLUMBLINE_RETURN_IF_ERROR(ParseName(request.name(), "uploads", "name").status());
   PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request.sha256(), "sha256"));
-  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record,
-                             api_.store->ReadUpload(request.name()));
+  PLUMBLINE_ASSIGN_OR_RETURN(const store::UploadRecord record, Find(caller, request.name()));
   v1::Artifact artifact;
   artifact.set_name(absl::StrCat("artifacts/", api_.ids->NewId()));
   artifact.set_role(RoleOf(record.plugin()));

@@ -22,19 +22,30 @@ class Uploads {
   // `api` must outlive it. Uploads that the store holds lapse an hour from now.
   explicit Uploads(const Api& api);
 
+  // RESOURCE_EXHAUSTED, reason QUOTA, above what the caller may have announced.
   absl::StatusOr<v1::Upload> Create(const Caller& caller, const v1::CreateUploadRequest& request);
-  absl::StatusOr<v1::Upload> Write(const v1::WriteUploadRequest& request);
+  // NOT_FOUND for an upload of somebody else, as if there were none.
+  absl::StatusOr<v1::Upload> Write(const Caller& caller, const v1::WriteUploadRequest& request);
   absl::StatusOr<v1::Artifact> Finish(const Caller& caller, const v1::FinishUploadRequest& request);
 
  private:
+  struct Open {
+    absl::Time expires;
+    std::string principal;
+    int64_t announced_bytes = 0;
+  };
+
   // Deletes what has lapsed.
   void Collect();
   absl::Status Drop(const std::string& name, WriteSet* set);
-  absl::Time Touch(const std::string& name);
+  absl::Time Touch(const store::UploadRecord& record);
+  // OK if `caller` may announce so many bytes more.
+  absl::Status CheckQuota(const Caller& caller, int64_t bytes);
+  absl::StatusOr<store::UploadRecord> Find(const Caller& caller, const std::string& name) const;
 
   const Api& api_;
   absl::Mutex mutex_;
-  std::map<std::string, absl::Time> expire_times_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Open> open_ ABSL_GUARDED_BY(mutex_);  // By name.
 };
 
 }  // namespace plumbline::server

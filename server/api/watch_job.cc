@@ -15,8 +15,8 @@ constexpr int64_t kPageBytes = 1 << 20;
 // byte for byte: many watchers cost little.
 class WatchJobStream final : public PagedStream<grpc::ByteBuffer> {
  public:
-  WatchJobStream(const Api& api, const v1::WatchJobRequest& request)
-      : PagedStream(api, "JobService/WatchJob"),
+  WatchJobStream(const Api& api, const Caller& caller, const v1::WatchJobRequest& request)
+      : PagedStream(api, caller, "JobService/WatchJob"),
         name_(request.name()),
         sequence_(request.after_sequence()) {}
 
@@ -83,9 +83,9 @@ class WatchJobStream final : public PagedStream<grpc::ByteBuffer> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* NewWatchJobStream(const Api& api,
+grpc::ServerWriteReactor<grpc::ByteBuffer>* NewWatchJobStream(const Api& api, const Caller& caller,
                                                               const v1::WatchJobRequest& request) {
-  auto* const stream = new WatchJobStream(api, request);
+  auto* const stream = new WatchJobStream(api, caller, request);
   stream->Start();
   return stream;
 }

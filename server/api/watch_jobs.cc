@@ -60,8 +60,8 @@ v1::EventKind KindOfEvent(const v1::JobEvent& event) {
 // the resume tokens.
 class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
  public:
-  WatchJobsStream(const Api& api, const v1::WatchJobsRequest& request)
-      : PagedStream(api, "JobService/WatchJobs"),
+  WatchJobsStream(const Api& api, const Caller& caller, const v1::WatchJobsRequest& request)
+      : PagedStream(api, caller, "JobService/WatchJobs"),
         request_(request),
         kinds_(request.event_kinds().begin(), request.event_kinds().end()) {
     api_.hub->Subscribe(EventHub::kAllJobs, this);
@@ -212,8 +212,8 @@ class WatchJobsStream final : public PagedStream<v1::WatchJobsResponse> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::WatchJobsResponse>* NewWatchJobsStream(
-    const Api& api, const v1::WatchJobsRequest& request) {
-  auto* const stream = new WatchJobsStream(api, request);
+    const Api& api, const Caller& caller, const v1::WatchJobsRequest& request) {
+  auto* const stream = new WatchJobsStream(api, caller, request);
   stream->Start();
   return stream;
 }

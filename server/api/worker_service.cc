@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "proto/plumbline/v1/worker_service.grpc.pb.h"
+#include "server/access/gates.h"
 #include "server/api/call.h"
 #include "server/api/comparison_sides.h"
 #include "server/api/worker_streams.h"
@@ -61,11 +61,11 @@ absl::Status CheckCompletion(const v1::CompleteTaskRequest& request) {
   return FieldError("result", "is not set", "report or failure");
 }
 
-class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
+class WorkerServiceImpl final : public WorkerServiceGate {
  public:
-  explicit WorkerServiceImpl(const Api& api) : api_(api) {}
+  explicit WorkerServiceImpl(const Api& api) : WorkerServiceGate(api.gatekeeper), api_(api) {}
 
-  grpc::ServerUnaryReactor* RegisterWorker(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* RegisterWorker(const Caller& caller,
                                            const v1::RegisterWorkerRequest* request,
                                            v1::RegisterWorkerResponse* response) override {
     constexpr absl::string_view kMethod = "WorkerService/RegisterWorker";
@@ -73,12 +73,11 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
       return Refuse(api_, kMethod, std::move(bad));
     }
     auto* const call = new UnaryCall(api_, kMethod);
-    api_.dispatcher->RegisterWorker(CallerOf(kMethod), *request, Into(call, response));
+    api_.dispatcher->RegisterWorker(caller, *request, Into(call, response));
     return call;
   }
 
-  grpc::ServerUnaryReactor* AcquireTask(grpc::CallbackServerContext*,
-                                        const v1::AcquireTaskRequest* request,
+  grpc::ServerUnaryReactor* AcquireTask(const Caller& caller, const v1::AcquireTaskRequest* request,
                                         v1::AcquireTaskResponse* response) override {
     constexpr absl::string_view kMethod = "WorkerService/AcquireTask";
     const absl::Duration wait = FromDuration(request->wait());
@@ -120,8 +119,7 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
     return call;
   }
 
-  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext*,
-                                      const v1::HeartbeatRequest* request,
+  grpc::ServerUnaryReactor* Heartbeat(const Caller& caller, const v1::HeartbeatRequest* request,
                                       v1::HeartbeatResponse* response) override {
     auto* const call = new UnaryCall(api_, "WorkerService/Heartbeat");
     api_.dispatcher->Heartbeat(*request, Into(call, response));
@@ -129,26 +127,26 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
   }
 
   grpc::ServerReadReactor<v1::ReportEventsRequest>* ReportEvents(
-      grpc::CallbackServerContext*, v1::ReportEventsResponse* response) override {
-    return NewReportEventsStream(api_, response);
+      const Caller& caller, v1::ReportEventsResponse* response) override {
+    return NewReportEventsStream(api_, caller, response);
   }
 
-  grpc::ServerReadReactor<v1::PutStepRequest>* PutStep(grpc::CallbackServerContext*,
+  grpc::ServerReadReactor<v1::PutStepRequest>* PutStep(const Caller& caller,
                                                        v1::PutStepResponse* response) override {
-    return NewPutStepStream(api_, response);
+    return NewPutStepStream(api_, caller, response);
   }
 
   grpc::ServerWriteReactor<v1::GetStepResponse>* GetStep(
-      grpc::CallbackServerContext*, const v1::GetStepRequest* request) override {
-    return NewGetStepStream(api_, *request);
+      const Caller& caller, const v1::GetStepRequest* request) override {
+    return NewGetStepStream(api_, caller, *request);
   }
 
-  grpc::ServerReadReactor<v1::PutArtifactRequest>* PutArtifact(grpc::CallbackServerContext*,
+  grpc::ServerReadReactor<v1::PutArtifactRequest>* PutArtifact(const Caller& caller,
                                                                v1::Artifact* response) override {
-    return NewPutArtifactStream(api_, response);
+    return NewPutArtifactStream(api_, caller, response);
   }
 
-  grpc::ServerUnaryReactor* CompleteTask(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* CompleteTask(const Caller& caller,
                                          const v1::CompleteTaskRequest* request,
                                          v1::CompleteTaskResponse*) override {
     constexpr absl::string_view kMethod = "WorkerService/CompleteTask";
@@ -156,20 +154,19 @@ class WorkerServiceImpl final : public v1::WorkerService::CallbackService {
       return Refuse(api_, kMethod, std::move(bad));
     }
     auto* const call = new UnaryCall(api_, kMethod);
-    api_.dispatcher->CompleteTask(CallerOf(kMethod), *request,
+    api_.dispatcher->CompleteTask(caller, *request,
                                   [call](absl::Status status) { call->End(status); });
     return call;
   }
 
-  grpc::ServerUnaryReactor* ReleaseTask(grpc::CallbackServerContext*,
-                                        const v1::ReleaseTaskRequest* request,
+  grpc::ServerUnaryReactor* ReleaseTask(const Caller& caller, const v1::ReleaseTaskRequest* request,
                                         google::protobuf::Empty*) override {
     constexpr absl::string_view kMethod = "WorkerService/ReleaseTask";
     if (request->reason() == v1::RELEASE_REASON_UNSPECIFIED) {
       return Refuse(api_, kMethod, FieldError("reason", "is not set", "any but UNSPECIFIED"));
     }
     auto* const call = new UnaryCall(api_, kMethod);
-    api_.dispatcher->ReleaseTask(CallerOf(kMethod), *request,
+    api_.dispatcher->ReleaseTask(caller, *request,
                                  [call](absl::Status status) { call->End(status); });
     return call;
   }

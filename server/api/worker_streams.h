@@ -3,6 +3,7 @@
 
 #include "proto/plumbline/v1/worker_service.pb.h"
 #include "server/api/api.h"
+#include "server/caller.h"
 
 namespace grpc {
 template <class Request>
@@ -15,14 +16,16 @@ namespace plumbline::server {
 
 // What workers stream. All delete themselves when they are done; `api` must outlive them.
 grpc::ServerReadReactor<v1::ReportEventsRequest>* NewReportEventsStream(
-    const Api& api, v1::ReportEventsResponse* response);
+    const Api& api, const Caller& caller, v1::ReportEventsResponse* response);
 grpc::ServerReadReactor<v1::PutArtifactRequest>* NewPutArtifactStream(const Api& api,
+                                                                      const Caller& caller,
                                                                       v1::Artifact* response);
 
-grpc::ServerReadReactor<v1::PutStepRequest>* NewPutStepStream(const Api& api,
+grpc::ServerReadReactor<v1::PutStepRequest>* NewPutStepStream(const Api& api, const Caller& caller,
                                                               v1::PutStepResponse* response);
 // `request` must outlive the stream.
 grpc::ServerWriteReactor<v1::GetStepResponse>* NewGetStepStream(const Api& api,
+                                                                const Caller& caller,
                                                                 const v1::GetStepRequest& request);
 
 }  // namespace plumbline::server

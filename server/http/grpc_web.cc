@@ -11,8 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/grpc_status.h"
 #include "common/status.h"
+#include "server/error_details.h"
 
 namespace plumbline::server {
 namespace {
@@ -129,7 +129,7 @@ std::string EncodeTrailers(GrpcWebForm form, const absl::Status& status,
   std::string lines = absl::StrCat("grpc-status: ", static_cast<int>(status.code()), "\r\n");
   if (!status.ok()) {
     absl::StrAppend(&lines, "grpc-message: ", PercentEncoded(status.message()), "\r\n");
-    if (const std::string details = ToGrpcStatus(status).error_details(); !details.empty()) {
+    if (const std::string details = ToClientStatus(status).error_details(); !details.empty()) {
       absl::StrAppend(&lines, "grpc-status-details-bin: ", absl::Base64Escape(details), "\r\n");
     }
   }

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/grpc_status.h"
 #include "common/status.h"
+#include "server/access/gatekeeper.h"
 #include "server/http/grpc_web.h"
 
 namespace plumbline::server {
@@ -65,14 +66,20 @@ void EndAnswer(GrpcWebForm form, const absl::Status& status, const HttpHeaders& 
 // One call. Deletes itself when gRPC is done with it.
 class BridgeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  BridgeCall(GrpcWebForm form, std::string message, std::shared_ptr<HttpStream> stream)
-      : form_(form), request_(BufferOf(message)), stream_(std::move(stream)) {}
+  // `channels` must outlive the call: the HTTP server ends after all of its streams.
+  BridgeCall(LocalChannel* channels, std::shared_ptr<grpc::Channel> channel, GrpcWebForm form,
+             const std::string& message, std::shared_ptr<HttpStream> stream)
+      : channels_(channels),
+        channel_(std::move(channel)),
+        form_(form),
+        request_(BufferOf(message)),
+        stream_(std::move(stream)) {}
 
   grpc::ClientContext* context() { return &context_; }
 
-  void Start(const std::shared_ptr<grpc::Channel>& channel, const std::string& method) {
-    grpc::GenericStub(channel).PrepareBidiStreamingCall(&context_, method, grpc::StubOptions(),
-                                                        this);
+  void Start(const std::string& method) {
+    grpc::GenericStub(channel_).PrepareBidiStreamingCall(&context_, method, grpc::StubOptions(),
+                                                         this);
     // Until the last message was read: reads are started from the HTTP server's threads.
     AddHold();
     StartWriteLast(&request_, grpc::WriteOptions());
@@ -105,6 +112,7 @@ class BridgeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::
 
   void OnDone(const grpc::Status& status) override {
     leaver_->Forget();
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) channels_->Renew(channel_);
     if (!started_) StartAnswer(form_, {}, stream_.get());
     EndAnswer(form_, FromGrpcStatus(status), HeadersOf(context_.GetServerTrailingMetadata()),
               stream_);
@@ -130,6 +138,8 @@ class BridgeCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::
     grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_);
   };
 
+  LocalChannel* const channels_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const GrpcWebForm form_;
   const grpc::ByteBuffer request_;
   const std::shared_ptr<HttpStream> stream_;
@@ -187,19 +197,23 @@ void GrpcWebBridge::Handle(HttpRequest request, std::shared_ptr<HttpStream> stre
            stream);
     return;
   }
-  const std::shared_ptr<grpc::Channel> channel = channel_->Get();
-  if (channel == nullptr) {
-    Refuse(*form, WithReason(absl::ResourceExhaustedError("too many files are open"), "QUOTA"),
-           stream);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_->Get();
+  if (!channel.ok()) {
+    Refuse(*form, channel.status(), stream);
     return;
   }
-  auto* const call = new BridgeCall(*form, *message, std::move(stream));
+  auto* const call =
+      new BridgeCall(channel_.get(), *std::move(channel), *form, *message, std::move(stream));
   // gRPC goes by the machine's own clock.
   if (timeout.has_value()) {
     call->context()->set_deadline(absl::ToChronoTime(SystemClock()->Now() + *timeout));
   }
   if (!token.empty()) call->context()->AddMetadata("authorization", token);
-  call->Start(channel, request.path);
+  if (const std::string& name = request.client_certificate;
+      !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isprint)) {
+    call->context()->AddMetadata(Gatekeeper::kCertificateMetadata, certificate_metadata_(name));
+  }
+  call->Start(request.path);
 }
 
 }  // namespace plumbline::server

@@ -1,8 +1,10 @@
 #ifndef PLUMBLINE_SERVER_HTTP_GRPC_WEB_BRIDGE_H_
 #define PLUMBLINE_SERVER_HTTP_GRPC_WEB_BRIDGE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/http_server.h"
 #include "server/http/local_channel.h"
@@ -24,12 +26,22 @@ class GrpcWebBridge {
   void AddService(const std::string& service, HttpServer* server);
 
   // Before the first request can come.
-  void Connect(grpc::Server* server) { channel_ = std::make_unique<LocalChannel>(server); }
+  // `certificate_metadata`: the value of Gatekeeper::kCertificateMetadata for a common name.
+  void Connect(grpc::Server* server,
+               std::function<std::string(const std::string&)> certificate_metadata) {
+    channel_ = std::make_unique<LocalChannel>(server);
+    certificate_metadata_ = std::move(certificate_metadata);
+  }
+  // Before the gRPC server shuts down: calls from now on are UNAVAILABLE.
+  void Close() {
+    if (channel_ != nullptr) channel_->Close();
+  }
 
  private:
   void Handle(HttpRequest request, std::shared_ptr<HttpStream> stream) const;
 
   std::unique_ptr<LocalChannel> channel_;
+  std::function<std::string(const std::string&)> certificate_metadata_;
 };
 
 }  // namespace plumbline::server

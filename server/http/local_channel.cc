@@ -6,22 +6,33 @@
 #include <grpcpp/server_posix.h>
 #include <sys/socket.h>
 
+#include "common/status.h"
+
 namespace plumbline::server {
 
-std::shared_ptr<grpc::Channel> LocalChannel::Get() {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> LocalChannel::Get() {
   absl::MutexLock lock(&mutex_);
-  if (channel_ != nullptr) {
-    const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/false);
-    if (state != GRPC_CHANNEL_SHUTDOWN && state != GRPC_CHANNEL_TRANSIENT_FAILURE) return channel_;
-  }
+  if (closed_) return absl::UnavailableError("the server is shutting down");
+  if (channel_ != nullptr) return channel_;
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0) {
-    return nullptr;
+    return WithReason(absl::ResourceExhaustedError("too many files are open"), "QUOTA");
   }
   // Each owns its own.
   grpc::AddInsecureChannelFromFd(server_, sockets[0]);
   channel_ = grpc::CreateInsecureChannelFromFd("local", sockets[1]);
   return channel_;
+}
+
+void LocalChannel::Close() {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  channel_ = nullptr;
+}
+
+void LocalChannel::Renew(const std::shared_ptr<grpc::Channel>& channel) {
+  absl::MutexLock lock(&mutex_);
+  if (channel_ == channel) channel_ = nullptr;
 }
 
 }  // namespace plumbline::server

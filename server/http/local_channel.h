@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 
 namespace grpc {
@@ -21,12 +22,18 @@ class LocalChannel {
   // `server` must outlive it.
   explicit LocalChannel(grpc::Server* server) : server_(server) {}
 
-  // The channel; a new one if the last has broken. Null if the process has no file left for it.
-  std::shared_ptr<grpc::Channel> Get();
+  // The channel; a new one after the last was found broken. UNAVAILABLE after Close;
+  // RESOURCE_EXHAUSTED if the process has no file left for it.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
+  // A call over `channel` was UNAVAILABLE: whether it was the channel's fault is not told.
+  void Renew(const std::shared_ptr<grpc::Channel>& channel);
+  // Before the server shuts down.
+  void Close();
 
  private:
   grpc::Server* const server_;
   absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 

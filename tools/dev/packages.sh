@@ -44,7 +44,7 @@ require_packages() {
 # archive of it. Uses package lists of its own, so that it needs neither root nor source entries in the system's.
 unpack_static_sources() {
   local into=third_party/static
-  [[ -d "$into/prometheus-cpp" && -d "$into/cpp-httplib" ]] && return 0
+  [[ -d "$into/prometheus-cpp" ]] && return 0
   local apt="$SCRATCH/apt"
   mkdir -p "$apt/sources" "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/unpacked"
   local file
@@ -59,13 +59,12 @@ unpack_static_sources() {
     -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root
   )
   if ! (
-    apt-get "${options[@]}" update && cd "$apt/unpacked" && apt-get "${options[@]}" source prometheus-cpp cpp-httplib
+    apt-get "${options[@]}" update && cd "$apt/unpacked" && apt-get "${options[@]}" source prometheus-cpp
   ) >"$SCRATCH/apt.log" 2>&1; then
-    die "cannot get the sources of prometheus-cpp and cpp-httplib: $(grep -m1 '^E:' "$SCRATCH/apt.log")"
+    die "cannot get the sources of prometheus-cpp: $(grep -m1 '^E:' "$SCRATCH/apt.log")"
   fi
   # Only what is compiled: the rest has BUILD files of its own, which would join this tree's.
-  mkdir -p "$apt/prometheus-cpp/core" "$apt/cpp-httplib"
+  mkdir -p "$apt/prometheus-cpp/core"
   cp -r "$apt"/unpacked/prometheus-cpp-*/core/{src,include} "$apt/prometheus-cpp/core"
-  cp "$apt"/unpacked/cpp-httplib-*/{httplib.h,split.py} "$apt/cpp-httplib"
-  mv "$apt/prometheus-cpp" "$apt/cpp-httplib" "$into"
+  mv "$apt/prometheus-cpp" "$into"
 }

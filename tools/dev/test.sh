@@ -22,6 +22,15 @@ run_full_tests() {
   run_tests --config=release -- //tests/release:static_binary_test
 }
 
+# The gRPC-Web clients that tests/e2e/web_clients_test.py uses, pinned by their package-lock.json.
+install_web_clients() {
+  local folder=tests/e2e/web
+  [[ -d "$folder/node_modules" && ! "$folder/package-lock.json" -nt "$folder/node_modules" ]] && return 0
+  npm ci --prefix "$folder" --no-audit --no-fund >"$SCRATCH/npm.log" 2>&1 ||
+    die "cannot install the gRPC-Web clients with npm: $(grep -m1 -i 'err' "$SCRATCH/npm.log")"
+  touch "$folder/node_modules"
+}
+
 dev_test() {
   local full=
   if [[ "${1:-}" == --full ]]; then
@@ -35,6 +44,7 @@ dev_test() {
     unpack_static_sources
   fi
   install_buildifier
+  install_web_clients
 
   local event_files=() checks=()
   local status=0

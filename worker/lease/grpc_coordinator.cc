@@ -271,7 +271,7 @@ class GrpcCoordinator final : public Coordinator {
 
 }  // namespace
 
-std::unique_ptr<Coordinator> MakeGrpcCoordinator(const std::string& address) {
+std::unique_ptr<Coordinator> MakeGrpcCoordinator(const ClientChannels& channels) {
   grpc::ChannelArguments arguments;
   // A restarted coordinator is found within seconds; the callers' own backoff spreads the calls.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -280,8 +280,7 @@ std::unique_ptr<Coordinator> MakeGrpcCoordinator(const std::string& address) {
   // Notices a peer that is gone without a word, e.g. a node that lost its power.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  return std::make_unique<GrpcCoordinator>(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  return std::make_unique<GrpcCoordinator>(channels.Connect(arguments));
 }
 
 }  // namespace plumbline::worker

@@ -4,13 +4,14 @@
 #include <memory>
 #include <string>
 
+#include "common/access/client_channel.h"
 #include "worker/lease/coordinator.h"
 
 namespace plumbline::worker {
 
-// The coordinator at `address`, "HOST:PORT" or "unix:PATH". Connects when it is first called and
+// The coordinator that `channels` lead to. Connects when it is first called and
 // again whenever the connection is lost.
-std::unique_ptr<Coordinator> MakeGrpcCoordinator(const std::string& address);
+std::unique_ptr<Coordinator> MakeGrpcCoordinator(const ClientChannels& channels);
 
 }  // namespace plumbline::worker
 

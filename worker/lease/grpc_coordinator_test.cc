@@ -99,7 +99,8 @@ class GrpcCoordinatorTest : public testing::Test {
     builder.RegisterService(static_cast<v1::ArtifactService::Service*>(&services_));
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    coordinator_ = MakeGrpcCoordinator(absl::StrCat("127.0.0.1:", port));
+    coordinator_ = MakeGrpcCoordinator(
+        ClientChannels::Load(absl::StrCat("127.0.0.1:", port), ClientFiles()).value());
   }
 
   absl::StatusOr<std::string> Get(int64_t offset, int64_t length) {

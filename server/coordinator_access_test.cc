@@ -1,0 +1,471 @@
+// Who may call what: every method with every kind of caller, against docs/access.md.
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <httplib.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/access/access_file.h"
+#include "common/access/token.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/sha256.h"
+#include "common/status.h"
+#include "proto/google/rpc/error_details.pb.h"
+#include "proto/google/rpc/status.pb.h"
+#include "server/testing/coordinator_fixture.h"
+
+namespace plumbline::server {
+namespace {
+
+using google::protobuf::MethodDescriptor;
+
+const std::vector<std::string> kRoles = {"viewer", "submitter", "worker", "admin"};
+
+std::vector<const MethodDescriptor*> Methods() {
+  std::vector<const MethodDescriptor*> methods;
+  for (const auto* file :
+       {v1::GetJobRequest::descriptor()->file(), v1::GetWorkerRequest::descriptor()->file(),
+        v1::RegisterWorkerRequest::descriptor()->file()}) {
+    for (int i = 0; i < file->service_count(); ++i) {
+      for (int j = 0; j < file->service(i)->method_count(); ++j) {
+        methods.push_back(file->service(i)->method(j));
+      }
+    }
+  }
+  return methods;
+}
+
+std::string PathOf(const MethodDescriptor& method) {
+  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
+}
+
+// The generated table of docs/access.md: method -> words of its "yes" columns.
+std::map<std::string, std::set<std::string>> DocumentedTable() {
+  std::map<std::string, std::set<std::string>> table;
+  std::ifstream file("docs/access.md");
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::string> cells = absl::StrSplit(line, '|');
+    if (cells.size() != 8 || !absl::StrContains(cells[1], "Service/")) continue;
+    std::set<std::string>& yes = table[std::string(absl::StripAsciiWhitespace(cells[1]))];
+    for (size_t i = 0; i < kRoles.size(); ++i) {
+      if (absl::StrContains(cells[i + 2], "yes")) yes.insert(kRoles[i]);
+    }
+    if (absl::StrContains(cells[6], "yes")) yes.insert("audit");
+  }
+  return table;
+}
+
+class AccessTest : public CoordinatorTest {
+ protected:
+  AccessTest() {
+    path_ = options_.data_dir + ".access.json";
+    for (const std::string& role : kRoles) Add(role, role);
+    Add("revoked", "admin");
+    Add("expired", "admin", absl::FromUnixSeconds(1));
+    EXPECT_TRUE(RevokeAccess("revoked", absl::FromUnixSeconds(2), &file_).ok());
+    Save();
+    options_.access_file = path_;
+    options_.reload_interval = absl::Milliseconds(20);
+  }
+
+  void Add(const std::string& name, const std::string& role,
+           absl::Time expires = absl::InfiniteFuture()) {
+    AccessEntry entry;
+    entry.name = name;
+    entry.role = ParseRole(role, "role").value();
+    entry.created = absl::FromUnixSeconds(1);
+    entry.expires = expires;
+    tokens_[name] = AddAccess(entry, &file_).value();
+  }
+  void Save() { ASSERT_TRUE(SaveAccessFile(path_, file_).ok()); }
+
+  // What a call of any method with an empty message comes to. A call that is let in and does not
+  // end by itself is CANCELLED once it has answered.
+  grpc::Status CallMethod(const std::string& path, const std::string& authorization) {
+    grpc::GenericStub stub(channel_);
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+    grpc::CompletionQueue queue;
+    const auto call = stub.PrepareCall(&context, path, &queue);
+    const auto wait = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      EXPECT_TRUE(queue.Next(&tag, &ok));
+      return ok;
+    };
+    call->StartCall(nullptr);
+    if (wait()) {
+      const grpc::Slice slice("");
+      call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+      wait();
+      grpc::ByteBuffer answer;
+      call->Read(&answer, nullptr);
+      // Of a unary call the status has come with it, and this changes nothing.
+      if (wait()) context.TryCancel();
+    }
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    wait();
+    queue.Shutdown();
+    return status;
+  }
+
+  grpc::Status CallAs(const std::string& name, const MethodDescriptor& method) {
+    return CallMethod(PathOf(method), absl::StrCat("Bearer ", tokens_[name]));
+  }
+
+  template <typename Request, typename Response, typename Stub>
+  absl::StatusOr<Response> CallAs(const std::string& name, Stub* stub,
+                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                               Response*),
+                                  const Request& request) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", tokens_[name]));
+    Response response;
+    const grpc::Status status = (stub->*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response;
+  }
+
+  std::string path_;
+  AccessFile file_;
+  std::map<std::string, std::string> tokens_;  // By name.
+};
+
+bool IsLetIn(const grpc::Status& status) {
+  return status.error_code() != grpc::StatusCode::UNAUTHENTICATED &&
+         status.error_code() != grpc::StatusCode::PERMISSION_DENIED;
+}
+
+TEST_F(AccessTest, EveryMethodWithEveryRole) {
+  Start();
+  const std::map<std::string, std::set<std::string>> documented = DocumentedTable();
+  EXPECT_EQ(documented.size(), Methods().size());
+  for (const MethodDescriptor* const method : Methods()) {
+    const auto row = documented.find(absl::StrCat(method->service()->name(), "/", method->name()));
+    ASSERT_NE(row, documented.end()) << method->full_name();
+    for (const std::string& role : kRoles) {
+      const grpc::Status status = CallAs(role, *method);
+      const bool may = row->second.count(role) > 0;
+      EXPECT_EQ(IsLetIn(status), may)
+          << PathOf(*method) << " as " << role << ": " << status.error_message();
+      if (!may) {
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+        EXPECT_EQ(GetReason(FromGrpcStatus(status)), "PERMISSION_DENIED");
+      }
+      // Whatever comes of it, an error says so in its details.
+      if (!status.ok() && status.error_code() != grpc::StatusCode::CANCELLED) {
+        EXPECT_NE(GetReason(FromGrpcStatus(status)), "") << PathOf(*method);
+      }
+      if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT) {
+        EXPECT_FALSE(GetFieldViolations(FromGrpcStatus(status)).empty()) << PathOf(*method);
+        EXPECT_NE(GetFieldViolations(FromGrpcStatus(status))[0].field, "") << PathOf(*method);
+      }
+    }
+  }
+}
+
+TEST_F(AccessTest, EveryMethodWithoutAGoodToken) {
+  Start();
+  std::string wrong = tokens_["admin"];
+  wrong.back() = wrong.back() == 'a' ? 'b' : 'a';
+  const std::vector<std::string> headers = {
+      "",
+      absl::StrCat("Bearer ", wrong),
+      absl::StrCat("Bearer ", tokens_["revoked"]),
+      absl::StrCat("Bearer ", tokens_["expired"]),
+      tokens_["admin"],
+      absl::StrCat("bearer ", tokens_["admin"]),
+      "Bearer ",
+      "Basic YTpi",
+      absl::StrCat("Bearer ", tokens_["admin"], " "),
+  };
+  for (const MethodDescriptor* const method : Methods()) {
+    for (const std::string& header : headers) {
+      const grpc::Status status = CallMethod(PathOf(*method), header);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
+          << PathOf(*method) << " with \"" << header << "\": " << status.error_message();
+      EXPECT_EQ(GetReason(FromGrpcStatus(status)), "UNAUTHENTICATED");
+    }
+  }
+  // What is no method says so to anybody.
+  const grpc::Status none = CallMethod("/plumbline.v1.JobService/None", "");
+  EXPECT_EQ(none.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(GetReason(FromGrpcStatus(none)), "UNIMPLEMENTED");
+}
+
+TEST_F(AccessTest, ATokenIsGoodFromOneReloadToAnother) {
+  Start();
+  Add("late", "viewer");
+  const MethodDescriptor* const method =
+      v1::GetJobRequest::descriptor()->file()->service(0)->FindMethodByName("ListJobs");
+  EXPECT_FALSE(IsLetIn(CallAs("late", *method)));
+  Save();
+  const auto await = [&](bool let_in) {
+    const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+    while (IsLetIn(CallAs("late", *method)) != let_in && SystemClock()->Now() < end) {
+    }
+    EXPECT_EQ(IsLetIn(CallAs("late", *method)), let_in);
+  };
+  await(true);
+  // A file that cannot be read changes nothing.
+  ASSERT_TRUE(WriteFileAtomically(path_, "{").ok());
+  EXPECT_TRUE(IsLetIn(CallAs("late", *method)));
+  ASSERT_TRUE(RevokeAccess("late", SystemClock()->Now(), &file_).ok());
+  Save();
+  await(false);
+}
+
+TEST_F(AccessTest, EveryChangeIsInTheAuditLogWithWhoMadeItAndSoIsOneThatWasDenied) {
+  Start();
+  const v1::Job job =
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).value();
+  v1::DrainWorkerRequest drain;
+  drain.set_name("workers/one");
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      CallAs("submitter", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status()));
+  v1::ListAuditEventsResponse audit;
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  while (audit.events_size() < 2 && SystemClock()->Now() < end) {
+    audit = CallAs("admin", admin_.get(), &v1::AdminService::Stub::ListAuditEvents,
+                   v1::ListAuditEventsRequest())
+                .value();
+  }
+  ASSERT_EQ(audit.events_size(), 2);
+  EXPECT_EQ(audit.events(1).principal(), "submitter");
+  EXPECT_EQ(audit.events(1).role(), "submitter");
+  EXPECT_EQ(audit.events(1).method(), "plumbline.v1.JobService/CreateJob");
+  EXPECT_EQ(audit.events(1).resource(), job.name());
+  EXPECT_EQ(audit.events(0).method(), "plumbline.v1.AdminService/DrainWorker");
+  EXPECT_EQ(audit.events(0).code(), static_cast<int>(grpc::StatusCode::PERMISSION_DENIED));
+}
+
+TEST_F(AccessTest, PluginsAreUploadedByAdminsAlone) {
+  options_.takes_plugin_uploads = true;
+  Start();
+  v1::CreateUploadRequest request;
+  request.set_file_name("k.so");
+  request.set_size_bytes(10);
+  request.set_plugin(true);
+  const auto create = &v1::ArtifactService::Stub::CreateUpload;
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(CallAs("submitter", artifacts_.get(), create, request).status()));
+  EXPECT_TRUE(CallAs("admin", artifacts_.get(), create, request).ok());
+  request.set_plugin(false);
+  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), create, request).ok());
+}
+
+TEST_F(AccessTest, AnUploadBelongsToWhoBeganIt) {
+  Add("other", "submitter");
+  Save();
+  Start();
+  v1::CreateUploadRequest request;
+  request.set_file_name("f");
+  request.set_size_bytes(1);
+  v1::WriteUploadRequest write;
+  write.set_name(
+      CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, request)
+          ->name());
+  write.set_data("x");
+  const auto method = &v1::ArtifactService::Stub::WriteUpload;
+  EXPECT_TRUE(absl::IsNotFound(CallAs("other", artifacts_.get(), method, write).status()));
+  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), method, write).ok());
+}
+
+TEST_F(AccessTest, RatesStreamsAndUploadsOfOnePrincipalAreLimited) {
+  options_.clock = &fake_clock_;
+  options_.limits.calls_per_second = 2;
+  options_.limits.streams = 3;
+  options_.limits.open_upload_bytes = 100;
+  Start();
+  const auto list = [this](const std::string& name) {
+    return CallAs(name, jobs_.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest())
+        .status();
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(list("viewer").ok()) << i;
+  const absl::Status limited = list("viewer");
+  EXPECT_TRUE(absl::IsResourceExhausted(limited)) << limited;
+  EXPECT_EQ(GetReason(limited), "RATE_LIMIT");
+  EXPECT_TRUE(list("submitter").ok());
+  fake_clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(list("viewer").ok());
+  EXPECT_TRUE(list("viewer").ok());
+  EXPECT_FALSE(list("viewer").ok());
+
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::WatchJobsResponse>>> streams;
+  const auto open = [&] {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    SetDeadline(contexts.back().get());
+    contexts.back()->AddMetadata("authorization", "Bearer " + tokens_["admin"]);
+    streams.push_back(jobs_->WatchJobs(contexts.back().get(), v1::WatchJobsRequest()));
+    v1::WatchJobsResponse response;
+    return streams.back()->Read(&response);
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(open());
+  EXPECT_FALSE(open());
+  EXPECT_EQ(GetReason(FromGrpcStatus(streams.back()->Finish())), "QUOTA");
+  // One that ends makes room.
+  contexts[0]->TryCancel();
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  bool opened = false;
+  while (!opened && SystemClock()->Now() < end) {
+    fake_clock_.Advance(absl::Seconds(1));
+    opened = open();
+  }
+  EXPECT_TRUE(opened);
+  for (auto& context : contexts) context->TryCancel();
+
+  v1::CreateUploadRequest upload;
+  upload.set_file_name("f");
+  upload.set_size_bytes(60);
+  const auto create = &v1::ArtifactService::Stub::CreateUpload;
+  fake_clock_.Advance(absl::Minutes(1));
+  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), create, upload).ok());
+  const absl::Status full = CallAs("submitter", artifacts_.get(), create, upload).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_EQ(GetReason(full), "QUOTA");
+  EXPECT_TRUE(CallAs("admin", artifacts_.get(), create, upload).ok());
+}
+
+TEST_F(AccessTest, ATicketOpensOneArtifactForSomeMinutesAndNothingElse) {
+  options_.clock = &fake_clock_;
+  Start();
+  const auto upload = [this](const std::string& bytes) {
+    v1::CreateUploadRequest create;
+    create.set_file_name("f.bin");
+    create.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    v1::WriteUploadRequest write;
+    write.set_name(
+        CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, create)
+            ->name());
+    write.set_data(bytes);
+    EXPECT_TRUE(
+        CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::WriteUpload, write).ok());
+    v1::FinishUploadRequest finish;
+    finish.set_name(write.name());
+    finish.set_size_bytes(create.size_bytes());
+    finish.set_sha256(Sha256Hex(bytes));
+    return CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::FinishUpload, finish)
+        ->name();
+  };
+  const std::string first = upload("first");
+  const std::string second = upload("second");
+  v1::CreateTicketRequest ask;
+  ask.set_name(first);
+  const v1::Ticket ticket =
+      CallAs("viewer", artifacts_.get(), &v1::ArtifactService::Stub::CreateTicket, ask).value();
+  httplib::Client http("http://" + coordinator_->http_address());
+  const auto status = [&http](const std::string& target, httplib::Headers headers = {}) {
+    const auto result = http.Get(target.c_str(), headers);
+    return result ? result->status : 0;
+  };
+  EXPECT_EQ(http.Get(ticket.url_path().c_str())->body, "first");
+  EXPECT_EQ(status(absl::StrCat("/", second, "?ticket=", ticket.ticket())), 403);
+  EXPECT_EQ(status(absl::StrCat("/", first)), 403);
+  EXPECT_EQ(status(absl::StrCat("/", first, "?ticket=")), 403);
+  EXPECT_EQ(status(absl::StrCat("/", first, "?ticket=9", ticket.ticket())), 403);
+  EXPECT_EQ(status(absl::StrCat("/", first, "?ticket=", ticket.ticket(), "A")), 403);
+  // Neither is good for the other.
+  EXPECT_EQ(status(absl::StrCat("/", first, "?ticket=", tokens_["admin"])), 403);
+  EXPECT_EQ(status(absl::StrCat("/", second), {{"Authorization", "Bearer " + tokens_["admin"]}}),
+            403);
+  for (const MethodDescriptor* const method : Methods()) {
+    EXPECT_EQ(CallMethod(PathOf(*method), "Bearer " + ticket.ticket()).error_code(),
+              grpc::StatusCode::UNAUTHENTICATED);
+  }
+  fake_clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(status(ticket.url_path()), 403);
+}
+
+TEST_F(AccessTest, OverHttpTheSameTokensDecide) {
+  Start();
+  httplib::Client http("http://" + coordinator_->http_address());
+  const auto call = [&http](const httplib::Headers& headers) {
+    const auto result = http.Post("/plumbline.v1.JobService/ListJobs", headers,
+                                  std::string(5, '\0'), "application/grpc-web");
+    return result ? result->body : "";
+  };
+  EXPECT_TRUE(absl::StrContains(call({}), "grpc-status: 16\r\n"));
+  EXPECT_TRUE(
+      absl::StrContains(call({{"Authorization", "Bearer nonsense"}}), "grpc-status: 16\r\n"));
+  EXPECT_TRUE(absl::StrContains(call({{"Authorization", "Bearer " + tokens_["worker"]}}),
+                                "grpc-status: 7\r\n"));
+  EXPECT_TRUE(absl::StrContains(call({{"Authorization", "Bearer " + tokens_["viewer"]}}),
+                                "grpc-status: 0\r\n"));
+  // What only the server itself may say.
+  EXPECT_TRUE(
+      absl::StrContains(call({{"plumbline-certificate", "x.admin"}}), "grpc-status: 16\r\n"));
+  EXPECT_EQ(http.Get("/healthz")->status, 200);
+}
+
+TEST_F(AccessTest, NoSecretIsInALogAMetricOrAnAnswer) {
+  std::FILE* const log = std::tmpfile();
+  LogOptions logging;
+  logging.level = LogLevel::kDebug;
+  logging.file = log;
+  ConfigureLogging(logging);
+  Start();
+  ASSERT_TRUE(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).ok());
+  std::string answers;
+  for (const auto& [name, token] : tokens_) {
+    for (const MethodDescriptor* const method : Methods()) {
+      const grpc::Status status = CallMethod(PathOf(*method), "Bearer " + token);
+      absl::StrAppend(&answers, status.error_message(), status.error_details());
+      const grpc::Status bare = CallMethod(PathOf(*method), token);
+      absl::StrAppend(&answers, bare.error_message(), bare.error_details());
+    }
+  }
+  httplib::Client http("http://" + coordinator_->http_address());
+  const std::string metrics = http.Get("/metrics")->body;
+  http.Get(("/artifacts/" + tokens_["admin"] + "?ticket=" + tokens_["admin"]).c_str());
+  answers += http.Get(("/" + tokens_["admin"]).c_str())->body;
+  v1::ListAuditEventsRequest all;
+  all.set_page_size(1000);
+  const std::string audit =
+      CallAs("admin", admin_.get(), &v1::AdminService::Stub::ListAuditEvents, all)
+          ->SerializeAsString();
+  coordinator_.reset();
+  ConfigureLogging(LogOptions());
+  std::string logged(static_cast<size_t>(std::ftell(log)), '\0');
+  std::rewind(log);
+  ASSERT_EQ(std::fread(logged.data(), 1, logged.size(), log), logged.size());
+  std::fclose(log);
+  EXPECT_FALSE(logged.empty());
+  for (const auto& [name, token] : tokens_) {
+    const std::string secret(ParseToken(token)->secret);
+    for (const std::string* place :
+         std::vector<const std::string*>{&logged, &metrics, &answers, &audit}) {
+      EXPECT_FALSE(absl::StrContains(*place, secret)) << name;
+    }
+  }
+}
+
+TEST_F(AccessTest, AccessFilesThatLetNobodyInOrCannotBeReadRefuseToStart) {
+  for (const std::string text : {"", "{", "{\"access\": []}", "{\"access\": [{}]}"}) {
+    ASSERT_TRUE(WriteFileAtomically(path_, text).ok());
+    const absl::Status status = Coordinator::Start(options_).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text << ": " << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "access-file")) << status;
+    EXPECT_FALSE(absl::StrContains(status.message(), "\n")) << status;
+  }
+  options_.access_file = path_ + ".none";
+  EXPECT_TRUE(absl::IsInvalidArgument(Coordinator::Start(options_).status()));
+}
+
+}  // namespace
+}  // namespace plumbline::server

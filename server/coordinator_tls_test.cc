@@ -1,0 +1,358 @@
+// TLS and mutual TLS on both ports, and certificates that are replaced.
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/access/access_file.h"
+#include "common/access/client_channel.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "server/testing/coordinator_fixture.h"
+#include "server/testing/test_certificates.h"
+
+namespace plumbline::server {
+namespace {
+
+int PortOf(const std::string& address) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  return port;
+}
+
+class TlsTest : public CoordinatorTest {
+ protected:
+  TlsTest() {
+    base_ = options_.data_dir + ".";
+    options_.tls.certificate = base_ + "cert.pem";
+    options_.tls.key = base_ + "key.pem";
+    options_.reload_interval = absl::Milliseconds(20);
+    AccessFile access;
+    AccessEntry admin;
+    admin.name = "admin";
+    admin.role = v1::ROLE_ADMIN;
+    admin.created = absl::FromUnixSeconds(1);
+    token_ = AddAccess(admin, &access).value();
+    AccessEntry node = admin;
+    node.name = "node";
+    node.role = v1::ROLE_WORKER;
+    node.certificate = "node-1";
+    EXPECT_TRUE(AddAccess(node, &access).ok());
+    options_.access_file = base_ + "access.json";
+    EXPECT_TRUE(SaveAccessFile(options_.access_file, access).ok());
+    Install(authority_.Issue("server"));
+  }
+
+  void Write(const std::string& path, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(path, text).ok());
+  }
+  void Install(const TestCertificate& certificate) {
+    Write(options_.tls.certificate, certificate.certificate);
+    Write(options_.tls.key, certificate.key);
+  }
+  void RequireClientCertificates() {
+    options_.tls.client_ca = base_ + "ca.pem";
+    Write(options_.tls.client_ca, authority_.certificate());
+  }
+  void StartServer() {
+    absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(options_);
+    ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+    coordinator_ = *std::move(coordinator);
+    grpc_port_ = PortOf(coordinator_->addresses()[0]);
+    http_port_ = PortOf(coordinator_->http_address());
+  }
+
+  std::shared_ptr<grpc::Channel> Connect(const std::string& ca, const TestCertificate& own = {}) {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ca;
+    options.pem_cert_chain = own.certificate;
+    options.pem_private_key = own.key;
+    grpc::ChannelArguments arguments;
+    // Each test, and each channel, shakes hands by itself.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(absl::StrCat("localhost:", grpc_port_),
+                                     grpc::SslCredentials(options), arguments);
+  }
+
+  template <typename Method, typename Stub, typename Request>
+  grpc::Status CallWith(Stub* stub, Method method, const Request& request, bool with_token) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    if (with_token) context.AddMetadata("authorization", "Bearer " + token_);
+    v1::ListJobsResponse response;
+    return (stub->*method)(&context, request, &response);
+  }
+  grpc::Status List(const std::shared_ptr<grpc::Channel>& channel, bool with_token = true) {
+    const auto stub = v1::JobService::NewStub(channel);
+    return CallWith(stub.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest(), with_token);
+  }
+
+  std::unique_ptr<httplib::SSLClient> Https(const TestCertificate& own = {}) {
+    Write(base_ + "roots.pem", authority_.certificate());
+    std::unique_ptr<httplib::SSLClient> client;
+    if (own.certificate.empty()) {
+      client = std::make_unique<httplib::SSLClient>("localhost", http_port_);
+    } else {
+      Write(base_ + "own.pem", own.certificate);
+      Write(base_ + "own.key", own.key);
+      client = std::make_unique<httplib::SSLClient>("localhost", http_port_, base_ + "own.pem",
+                                                    base_ + "own.key");
+    }
+    client->set_ca_cert_path((base_ + "roots.pem").c_str());
+    client->enable_server_certificate_verification(true);
+    return client;
+  }
+
+  std::string ListOverHttps(httplib::SSLClient* client, const httplib::Headers& headers) {
+    const auto result = client->Post("/plumbline.v1.JobService/ListJobs", headers,
+                                     std::string(5, '\0'), "application/grpc-web");
+    return result ? result->body : "";
+  }
+
+  TestAuthority authority_;
+  std::string base_;
+  std::string token_;
+  int grpc_port_ = 0;
+  int http_port_ = 0;
+};
+
+TEST_F(TlsTest, BothPortsSpeakTls) {
+  StartServer();
+  EXPECT_TRUE(List(Connect(authority_.certificate())).ok());
+  EXPECT_EQ(List(Connect(authority_.certificate()), false).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  const TestAuthority stranger;
+  EXPECT_EQ(List(Connect(stranger.certificate())).error_code(), grpc::StatusCode::UNAVAILABLE);
+  const auto client = Https();
+  EXPECT_EQ(client->Get("/healthz")->status, 200);
+  EXPECT_TRUE(absl::StrContains(
+      ListOverHttps(client.get(), {{"Authorization", "Bearer " + token_}}), "grpc-status: 0\r\n"));
+  EXPECT_TRUE(absl::StrContains(ListOverHttps(client.get(), {}), "grpc-status: 16\r\n"));
+}
+
+TEST_F(TlsTest, APlainTextClientGetsNothingOfAnyMethod) {
+  StartServer();
+  grpc::GenericStub stub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", grpc_port_),
+                                             grpc::InsecureChannelCredentials()));
+  for (const auto* file :
+       {v1::GetJobRequest::descriptor()->file(), v1::GetWorkerRequest::descriptor()->file(),
+        v1::RegisterWorkerRequest::descriptor()->file()}) {
+    for (int i = 0; i < file->service_count(); ++i) {
+      for (int j = 0; j < file->service(i)->method_count(); ++j) {
+        const auto* method = file->service(i)->method(j);
+        grpc::ClientContext context;
+        SetDeadline(&context);
+        context.AddMetadata("authorization", "Bearer " + token_);
+        grpc::CompletionQueue queue;
+        const grpc::ByteBuffer empty;
+        const auto call = stub.PrepareUnaryCall(
+            &context, absl::StrCat("/", method->service()->full_name(), "/", method->name()), empty,
+            &queue);
+        call->StartCall();
+        grpc::ByteBuffer answer;
+        grpc::Status status;
+        call->Finish(&answer, &status, nullptr);
+        void* tag = nullptr;
+        bool ok = false;
+        ASSERT_TRUE(queue.Next(&tag, &ok));
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << method->full_name();
+        queue.Shutdown();
+      }
+    }
+  }
+  httplib::Client http("localhost", http_port_);
+  EXPECT_FALSE(http.Get("/healthz"));
+}
+
+TEST_F(TlsTest, MutualTlsWantsACertificateAndKnowsItsName) {
+  RequireClientCertificates();
+  StartServer();
+  const std::string& ca = authority_.certificate();
+  EXPECT_EQ(List(Connect(ca)).error_code(), grpc::StatusCode::UNAVAILABLE);
+  TestAuthority stranger;
+  EXPECT_EQ(List(Connect(ca, stranger.Issue("node-1"))).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  // One that is known has its role; one that is not has none.
+  const TestCertificate node = authority_.Issue("node-1");
+  EXPECT_EQ(List(Connect(ca, node), false).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(List(Connect(ca, authority_.Issue("node-2")), false).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(List(Connect(ca, node)).ok());
+  EXPECT_FALSE(Https()->Get("/healthz"));
+  EXPECT_TRUE(absl::StrContains(ListOverHttps(Https(node).get(), {}), "grpc-status: 7\r\n"));
+  EXPECT_TRUE(absl::StrContains(ListOverHttps(Https(authority_.Issue("node-2")).get(), {}),
+                                "grpc-status: 16\r\n"));
+  EXPECT_FALSE(Https(stranger.Issue("node-1"))->Get("/healthz"));
+}
+
+TEST_F(TlsTest, CertificatesAreReplacedUnderLoadAndNoRequestFails) {
+  StartServer();
+  std::atomic<bool> ending{false};
+  std::atomic<int> calls{0};
+  std::atomic<int> failures{0};
+  Write(base_ + "roots.pem", authority_.certificate());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      // One connection goes on; with each call another is made.
+      const auto kept = Connect(authority_.certificate());
+      while (!ending) {
+        if (!List(kept).ok()) ++failures;
+        if (!List(Connect(authority_.certificate())).ok()) ++failures;
+        calls += 2;
+      }
+    });
+    threads.emplace_back([&] {
+      while (!ending) {
+        httplib::SSLClient client("localhost", http_port_);
+        client.set_ca_cert_path((base_ + "roots.pem").c_str());
+        client.enable_server_certificate_verification(true);
+        for (int j = 0; j < 3; ++j) {
+          const auto result = client.Get("/healthz");
+          if (!result || result->status != 200) ++failures;
+          ++calls;
+        }
+      }
+    });
+  }
+  for (long serial = 3; serial < 9; ++serial) {
+    const TestCertificate next = authority_.Issue("server");
+    if (serial % 2 == 0) {
+      Install(next);
+    } else {
+      // The other way round, and not at once: for some time the two do not fit together.
+      Write(options_.tls.key, next.key);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Write(options_.tls.certificate, next.certificate);
+    }
+    const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+    while ((SerialPresented(grpc_port_) != serial || SerialPresented(http_port_) != serial) &&
+           SystemClock()->Now() < end) {
+    }
+    EXPECT_EQ(SerialPresented(grpc_port_), serial);
+    EXPECT_EQ(SerialPresented(http_port_), serial);
+  }
+  ending = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0) << "of " << calls;
+  EXPECT_GT(calls, 50);
+}
+
+TEST_F(TlsTest, ClientsShowWhatTheirFilesHoldNow) {
+  RequireClientCertificates();
+  StartServer();
+  const std::string server = absl::StrCat("localhost:", grpc_port_);
+  ClientFiles files;
+  files.ca = base_ + "ca.pem";
+  files.cert = base_ + "client.pem";
+  files.key = base_ + "client.key";
+  files.token_file = base_ + "token";
+  const auto show = [&](const TestCertificate& certificate) {
+    Write(files.cert, certificate.certificate);
+    Write(files.key, certificate.key);
+  };
+  show(authority_.Issue("anybody"));
+  Write(files.token_file, token_ + "\n");
+  const ClientChannels channels = ClientChannels::Load(server, files).value();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto channel = channels.Connect(arguments);
+  EXPECT_TRUE(List(channel, /*with_token=*/false).ok());
+  // The next call has the token that is there now.
+  Write(files.token_file, "plumbline_0123456789_nonsense");
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  grpc::Status status;
+  while (status.ok() && SystemClock()->Now() < end) status = List(channel, false);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  // So has the next connection the certificate.
+  files.token_file = "";
+  const ClientChannels without_token = ClientChannels::Load(server, files).value();
+  EXPECT_EQ(List(without_token.Connect(arguments), false).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  show(authority_.Issue("node-1"));
+  do {
+    status = List(without_token.Connect(arguments), false);
+  } while (status.error_code() != grpc::StatusCode::PERMISSION_DENIED &&
+           SystemClock()->Now() < end);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+
+  const auto refusal = [](const std::string& to, const ClientFiles& shown) {
+    return std::string(ClientChannels::Load(to, shown).status().message());
+  };
+  ClientFiles bad;
+  bad.token_file = base_ + "token";
+  EXPECT_TRUE(absl::StrContains(refusal("example.com:1", bad), "only under TLS"));
+  EXPECT_TRUE(ClientChannels::Load("127.0.0.1:1", bad).ok());
+  bad.token_file = base_ + "none";
+  EXPECT_TRUE(absl::StrContains(refusal("127.0.0.1:1", bad), "--token-file"));
+  bad = ClientFiles();
+  bad.cert = files.cert;
+  EXPECT_TRUE(absl::StrContains(refusal(server, bad), "--key"));
+  bad = ClientFiles();
+  bad.ca = base_ + "token";
+  EXPECT_TRUE(absl::StrContains(refusal(server, bad), "--ca"));
+}
+
+TEST_F(TlsTest, BadConfigurationsRefuseToStartWithOneClearLine) {
+  const absl::Time now = SystemClock()->Now();
+  const TestCertificate good = authority_.Issue("server");
+  const auto refusal = [this] {
+    const absl::Status status = Coordinator::Start(options_).status();
+    EXPECT_FALSE(absl::StrContains(status.message(), "\n")) << status;
+    EXPECT_FALSE(status.ok());
+    return std::string(status.message());
+  };
+  Install({good.certificate, authority_.Issue("server").key});
+  EXPECT_TRUE(absl::StrContains(refusal(), "is not the key of the certificate"));
+  Install({"", good.key});
+  EXPECT_TRUE(absl::StrContains(refusal(), "holds no certificate"));
+  Install({good.certificate, "nonsense"});
+  EXPECT_TRUE(absl::StrContains(refusal(), "holds no private key"));
+  Install(authority_.Issue("server", now - absl::Hours(2), now - absl::Hours(1)));
+  EXPECT_TRUE(absl::StrContains(refusal(), "has expired"));
+  Install(authority_.Issue("server", now + absl::Hours(1), now + absl::Hours(2)));
+  EXPECT_TRUE(absl::StrContains(refusal(), "is not valid yet"));
+  Install(good);
+  const CoordinatorOptions complete = options_;
+  options_.tls.client_ca = options_.tls.key;
+  EXPECT_TRUE(absl::StrContains(refusal(), "tls-client-ca"));
+  options_ = complete;
+  options_.tls.key = "";
+  EXPECT_TRUE(absl::StrContains(refusal(), "tls-key"));
+  options_ = complete;
+  options_.tls.certificate = "";
+  EXPECT_TRUE(absl::StrContains(refusal(), "tls-cert"));
+  options_ = complete;
+  options_.tls.certificate += ".none";
+  EXPECT_TRUE(absl::StrContains(refusal(), "tls-cert"));
+  // Other machines need both.
+  for (const bool with_tls : {false, true}) {
+    options_ = complete;
+    options_.listen = {"0.0.0.0:0"};
+    if (with_tls) {
+      options_.access_file = "";
+    } else {
+      options_.tls = {};
+    }
+    const std::string message = refusal();
+    EXPECT_TRUE(absl::StrContains(message, "--tls-cert") &&
+                absl::StrContains(message, "--access-file"))
+        << message;
+  }
+  EXPECT_FALSE(std::filesystem::exists(options_.data_dir));
+  options_ = complete;
+  options_.listen = {"0.0.0.0:0"};
+  options_.http = "0.0.0.0:0";
+  StartServer();
+  EXPECT_TRUE(List(Connect(authority_.certificate())).ok());
+}
+
+}  // namespace
+}  // namespace plumbline::server

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/sm90.h"
 
 namespace plumbline {
 namespace {
@@ -98,7 +99,8 @@ class CudaDevice final : public Device {
   CudaDevice(int ordinal, const cudaDeviceProp& properties)
       : ordinal_(ordinal),
         device_class_(absl::StrCat(properties.name, ", ", properties.multiProcessorCount,
-                                   " multiprocessors")),
+                                   " multiprocessors",
+                                   cuda::RunsSm90Code() ? ", sm_90a kernels" : "")),
         memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)) {}
 
   ~CudaDevice() override {
@@ -252,6 +254,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
         absl::StrCat(properties.name, " has compute capability ", properties.major, ".",
                      properties.minor, "; the kernels need ", kLeastComputeCapabilityMajor, ".0"));
   }
+  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(ordinal), "device"));
   auto device = std::make_unique<CudaDevice>(ordinal, properties);
   PLUMBLINE_RETURN_IF_ERROR(device->Start());
   return device;

@@ -26,7 +26,7 @@ struct View {
         row_stride(tensor.row_stride),
         rows(tensor.rows) {}
 
-  bool IsNull() const { return data == nullptr; }
+  __host__ __device__ bool IsNull() const { return data == nullptr; }
 
   __device__ T* Row(int64_t row, int64_t item = 0) const {
     return data + item * batch_stride + row * row_stride;

@@ -1,6 +1,9 @@
 #include "kernels/candidate/cuda/attention.h"
 
+#include <algorithm>
+
 #include "kernels/candidate/cuda/operations.h"
+#include "kernels/candidate/cuda/sm90_attention.h"
 
 namespace plumbline::candidate_cuda {
 namespace {
@@ -15,15 +18,18 @@ class Attention final : public CandidateOperation {
            sizeof(float);
   }
   size_t BackwardWorkspaceBytes(const BackwardCall& call, const ExecutionContext&) const override {
-    return AttentionBackwardBytes(call);
+    return std::max(AttentionBackwardBytes(call), Sm90AttentionBackwardBytes(call));
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
-    return AttentionForward(Stream(context), call);
+    return TakesSm90AttentionForward(call) ? Sm90AttentionForward(Stream(context), call)
+                                           : AttentionForward(Stream(context), call);
   }
   absl::Status Backward(const ExecutionContext& context, const BackwardCall& call) const override {
-    return AttentionBackward(Stream(context), call,
-                             reinterpret_cast<float*>(context.workspace.data()));
+    float* const workspace = reinterpret_cast<float*>(context.workspace.data());
+    return TakesSm90AttentionBackward(call)
+               ? Sm90AttentionBackward(Stream(context), call, workspace)
+               : AttentionBackward(Stream(context), call, workspace);
   }
 };
 

@@ -17,6 +17,10 @@
 //   then these four; delta as in kernels/cuda/row_sum.cuh. No atomics: the gradients of k and v are
 //   one kernel, that of q another, and both compute p again. A row's bytes depend on its own q and
 //   on all k and v of its item and head, in their order, and on nothing else.
+// On Hopper, for D of 64 and 128 where the copy engine can address the tensors (sm90_attention.h),
+//   the same but for this: tiles of 128 (D = 64) or 176 (D = 128) keys; of a tile each of the four
+//   threads adds the even and the odd ones of its keys apart, and then the two; in the end o (1 /
+//   l), the reciprocal rounded.
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_ATTENTION_H_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_ATTENTION_H_
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/candidate/cuda/bf16_product.h"
+#include "kernels/candidate/cuda/sm90_product.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -251,6 +252,9 @@ absl::Status Choose(cudaStream_t stream, const Source& left, const Source& right
 
 absl::Status MultiplyBf16(cudaStream_t stream, const cuda::Operand& left,
                           const cuda::Operand& right, const Tensor& bias, const Tensor& output) {
+  if (TakesSm90Product(left, right, output)) {
+    return Sm90Multiply(stream, left, right, bias, output);
+  }
   const Source a = SourceOf(left);
   const Source b = SourceOf(right);
   if (a.extent == 0 || b.extent == 0) return absl::OkStatus();

@@ -1,9 +1,11 @@
 // Matrix product of bfloat16 operands on the matrix units, float32 sums, one rounding.
 //
-// Order of every sum: k in steps of 16, ascending, each one m16n8k16 instruction onto the float32
-// sum of those before it; k is filled up with zeros to a multiple of 64. It depends on the extent
-// of k and on nothing else: not on m or n, the place of an element, the strides or the alignment.
-// How one instruction adds its 16 products is the architecture's.
+// Order of every sum: k in steps of 16, ascending, each one instruction of the matrix units onto
+// the float32 sum of those before it; k is filled up with zeros to a multiple of 64. It depends on
+// the extent of k and on nothing else: not on m or n, nor the place of an element. How one
+// instruction adds its 16 products is the architecture's. The instruction is m16n8k16, or on
+// Hopper, where the copy engine can address both operands and a bfloat16 output (sm90_product.h),
+// wgmma's.
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
 

@@ -1,8 +1,9 @@
-// The candidate's operations on a GPU: the plain path, right on every card of compute capability
-// 8.0 and newer. Deterministic and row-invariant: no atomics, no sum whose order depends on how
-// many rows, items or multiprocessors there are. Each file opens with its shapes, its rounding
-// points and the orders of summation that it promises. What only moves, casts or adds two values is
-// every family's (kernels/cuda/shared_operations.h).
+// The candidate's operations on a GPU: a plain path, right on every card of compute capability 8.0
+// and newer, and beside it one for Hopper (sm90_...), taken by the card, the widths and the
+// alignments, never by the number of rows. Deterministic and row-invariant: no atomics, no sum
+// whose order depends on how many rows, items or multiprocessors there are. Each file opens with
+// its shapes, its rounding points and the orders of summation that it promises. What only moves,
+// casts or adds two values is every family's (kernels/cuda/shared_operations.h).
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_OPERATIONS_H_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_OPERATIONS_H_
 

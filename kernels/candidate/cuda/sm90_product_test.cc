@@ -1,0 +1,150 @@
+// The products of Hopper: the same bytes in every shape of tiles, on repeat and for any number of
+// rows, and close to a product in float32.
+#include "kernels/candidate/cuda/sm90_product.h"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/cuda_case.h"
+#include "kernels/cuda/float32_product.h"
+#include "kernels/cuda/sm90.h"
+#include "kernels/cuda/synthetic.h"
+#include "kernels/testing/bitwise.h"
+
+namespace plumbline {
+namespace {
+
+using candidate_cuda::Sm90MultiplyInShape;
+using candidate_cuda::Sm90ShapeCount;
+using cuda::Operand;
+using cuda::SummedAxis;
+
+// Tensors on the GPU, which live as long as this.
+class Tensors {
+ public:
+  Tensor Make(DType dtype, int64_t rows, int64_t width) {
+    Device& device = *CudaDeviceForTest();
+    buffers_.push_back(device.Allocate(rows * width * DTypeSize(dtype)).value());
+    return Tensor::Dense(buffers_.back().data(), dtype, 1, rows, width);
+  }
+  Tensor Random(DType dtype, int64_t rows, int64_t width) {
+    const Tensor tensor = Make(dtype, rows, width);
+    const std::string name = "product." + std::to_string(buffers_.size());
+    EXPECT_TRUE(FillSyntheticOnCuda(Stream(), name, 5, {1, 0}, tensor).ok());
+    return tensor;
+  }
+  static cudaStream_t Stream() {
+    return static_cast<cudaStream_t>(CudaDeviceForTest()->Context().stream);
+  }
+
+ private:
+  std::vector<DeviceBuffer> buffers_;
+};
+
+HostTensor Download(const Tensor& tensor) {
+  HostTensor host(tensor.dtype, 1, tensor.rows, tensor.width);
+  EXPECT_TRUE(CudaDeviceForTest()->CopyToHost(tensor, host.view().data).ok());
+  return host;
+}
+
+// Rows of both kinds of operand, their summed axes, and the extents of C.
+struct Case {
+  const char* name;
+  SummedAxis left;
+  SummedAxis right;
+  int64_t m;
+  int64_t n;
+  int64_t k;
+};
+
+constexpr Case kCases[] = {
+    {"y", SummedAxis::kWidth, SummedAxis::kWidth, 925, 1352, 1096},
+    {"y of few rows", SummedAxis::kWidth, SummedAxis::kWidth, 3, 2696, 200},
+    {"dx", SummedAxis::kWidth, SummedAxis::kRows, 925, 1352, 1096},
+    {"dW", SummedAxis::kRows, SummedAxis::kRows, 1352, 1096, 925},
+};
+
+Tensor RandomOperand(Tensors& tensors, SummedAxis summed, int64_t extent, int64_t k) {
+  return summed == SummedAxis::kWidth ? tensors.Random(DType::kBF16, extent, k)
+                                      : tensors.Random(DType::kBF16, k, extent);
+}
+
+TEST(Sm90Product, EveryShapeOfTilesGivesTheSameBytes) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  if (!cuda::RunsSm90Code()) GTEST_SKIP() << "no Hopper";
+  for (const Case& product : kCases) {
+    for (const DType output_type : {DType::kBF16, DType::kF32}) {
+      Tensors tensors;
+      const Operand left = {RandomOperand(tensors, product.left, product.m, product.k),
+                            product.left};
+      const Operand right = {RandomOperand(tensors, product.right, product.n, product.k),
+                             product.right};
+      const Tensor bias = tensors.Random(DType::kBF16, 1, product.n);
+      ASSERT_TRUE(
+          candidate_cuda::TakesSm90Product(left, right, tensors.Make(output_type, 1, product.n)));
+
+      const auto multiply = [&](int shape) {
+        const Tensor output = tensors.Make(output_type, product.m, product.n);
+        EXPECT_TRUE(Sm90MultiplyInShape(shape, Tensors::Stream(), left, right, bias, output).ok());
+        return Download(output);
+      };
+      const HostTensor first = multiply(0);
+      for (int shape = 0; shape < Sm90ShapeCount(left, right); ++shape) {
+        for (int repeat = 0; repeat < 2; ++repeat) {
+          EXPECT_TRUE(BitwiseEqual(first.view(), multiply(shape).view()))
+              << product.name << ", shape " << shape;
+        }
+      }
+
+      const auto widen = [&](const Tensor& tensor) {
+        const Tensor wide = tensors.Make(DType::kF32, tensor.rows, tensor.width);
+        EXPECT_TRUE(
+            CudaDeviceForTest()->Convert(CudaDeviceForTest()->Context(), tensor, wide).ok());
+        return wide;
+      };
+      const Tensor expected = tensors.Make(DType::kF32, product.m, product.n);
+      ASSERT_TRUE(cuda::MultiplyFloat32(Tensors::Stream(), {widen(left.tensor), left.summed},
+                                        {widen(right.tensor), right.summed}, widen(bias), expected)
+                      .ok());
+      EXPECT_LE(RelativeL2(Download(expected).view(), first.view()), 2e-3) << product.name;
+    }
+  }
+}
+
+TEST(Sm90Product, RowsDoNotDependOnHowManyThereAre) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  if (!cuda::RunsSm90Code()) GTEST_SKIP() << "no Hopper";
+  constexpr int64_t kRows = 3160;
+  constexpr int64_t kOutputs = 5376;
+  constexpr int64_t kInputs = 2688;
+  Tensors tensors;
+  const Tensor x = tensors.Random(DType::kBF16, kRows, kInputs);
+  const Operand weight = {tensors.Random(DType::kBF16, kOutputs, kInputs), SummedAxis::kWidth};
+  const auto multiply = [&](int64_t first, int64_t rows) {
+    Tensor part = x;
+    part.data = x.Row<uint16_t>(first);
+    part.rows = rows;
+    part.batch_stride = rows * kInputs;
+    const Tensor output = tensors.Make(DType::kBF16, rows, kOutputs);
+    EXPECT_TRUE(candidate_cuda::Sm90Multiply(Tensors::Stream(), {part, SummedAxis::kWidth}, weight,
+                                             Tensor(), output)
+                    .ok());
+    return Download(output);
+  };
+  const HostTensor all = multiply(0, kRows);
+  for (const std::pair<int64_t, int64_t>& part :
+       {std::pair<int64_t, int64_t>{0, 1}, {7, 2}, {100, 37}, {0, 264}, {1234, 925}}) {
+    Tensor expected = all.view();
+    expected.data = all.view().Row<uint16_t>(part.first);
+    expected.rows = part.second;
+    EXPECT_TRUE(BitwiseEqual(expected, multiply(part.first, part.second).view()))
+        << part.second << " rows from " << part.first;
+  }
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -2,6 +2,7 @@
 // order, otherwise within bounds that a wrong term would break; and against captures of the model.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,6 +140,38 @@ TEST(CandidateCuda, NormsRopeAndResidualsAreTheCaptured) {
     ++compared;
   }
   EXPECT_EQ(compared, 8);
+}
+
+// SiLU has a shorter way for all but extreme values: over every gate that there is, the bytes are
+// the CPU's.
+TEST(CandidateCuda, SwiGluOfEveryGateEqualsTheCpu) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  constexpr int64_t kPatterns = 1 << 16;
+  constexpr int64_t kRows = 64;
+  constexpr int64_t kWidth = kPatterns / kRows;
+  const HostTensor gate_up(DType::kBF16, 1, kRows, 2 * kWidth);
+  for (int64_t i = 0; i < kPatterns; ++i) {
+    uint16_t* const row = gate_up.view().Row<uint16_t>(i / kWidth);
+    const uint16_t bits = static_cast<uint16_t>(i);
+    const bool is_finite = (bits & 0x7F80) != 0x7F80;
+    row[i % kWidth] = 0x3F80;  // 1
+    row[kWidth + i % kWidth] = is_finite ? bits : 0;
+  }
+  const HostTensor output(DType::kBF16, 1, kRows, kWidth);
+  CapturedNode node;
+  node.name = "swiglu";
+  node.op = OpKind::kSwiGlu;
+  node.inputs = {gate_up.view()};
+  node.output = output.view();
+  node.grad_output = output.view();
+  node.input_has_gradient = {false};
+  node.grad_inputs = {Tensor()};
+  std::memset(output.view().data, 0, output.view().NumBytes());
+  const std::unique_ptr<Device> cpu = MakeCpuDevice(4, int64_t{1} << 30).value();
+  const NodeResult expected = RunCapturedNode(CandidateOperation(node.op), *cpu, node).value();
+  const NodeResult actual =
+      RunNodeOnCuda(CudaOperation(node.op), *CudaDeviceForTest(), node).value();
+  EXPECT_TRUE(BitwiseEqual(expected.output->view(), actual.output->view()));
 }
 
 }  // namespace

@@ -66,6 +66,17 @@ struct GateContribution {
     return RoundThroughBf16(cuda::Widen(grad.Row(row, item)[column]) *
                             cuda::Widen(branch.Row(row, item)[column]));
   }
+  __device__ ContributionInputs Read(int64_t item, int64_t row, int64_t column) const {
+    return {LoadChunk(grad.Row(row, item) + column), LoadChunk(branch.Row(row, item) + column), 0};
+  }
+  __device__ void Compute(const ContributionInputs& inputs, int64_t,
+                          float (&values)[kChunkValues]) const {
+    float branches[kChunkValues];
+    WidenChunk(inputs.first, values);
+    WidenChunk(inputs.second, branches);
+#pragma unroll
+    for (int i = 0; i < kChunkValues; ++i) values[i] = RoundThroughBf16(values[i] * branches[i]);
+  }
 };
 
 class GatedResidual final : public CandidateOperation {
@@ -106,7 +117,8 @@ class GatedResidual final : public CandidateOperation {
       const GateContribution contribution = {View<const bf16>(grad),
                                              View<const bf16>(call.inputs[kBranch])};
       done.Update(SumIntoTable(Stream(context), grad.batch, index, grad_gate,
-                               reinterpret_cast<float*>(context.workspace.data()), contribution));
+                               reinterpret_cast<float*>(context.workspace.data()), contribution,
+                               cuda::AreAligned(kChunkValues, grad, call.inputs[kBranch])));
     }
     return done;
   }

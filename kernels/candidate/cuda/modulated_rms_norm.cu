@@ -2,6 +2,7 @@
 #include "kernels/candidate/cuda/operations.h"
 #include "kernels/candidate/cuda/rms_norm.cuh"
 #include "kernels/candidate/cuda/table_gradient.cuh"
+#include "kernels/candidate/cuda/wide_norm.cuh"
 #include "kernels/cuda/workspace.h"
 
 namespace plumbline::candidate_cuda {
@@ -14,6 +15,13 @@ struct ShiftContribution {
 
   __device__ float operator()(int64_t item, int64_t row, int64_t, int64_t column) const {
     return cuda::Widen(grad.Row(row, item)[column]);
+  }
+  __device__ ContributionInputs Read(int64_t item, int64_t row, int64_t column) const {
+    return {LoadChunk(grad.Row(row, item) + column), {}, 0};
+  }
+  __device__ void Compute(const ContributionInputs& inputs, int64_t,
+                          float (&values)[kChunkValues]) const {
+    WidenChunk(inputs.first, values);
   }
 };
 
@@ -28,6 +36,22 @@ struct ScaleContribution {
     const float n =
         RoundThroughBf16(cuda::Widen(x.Row(row, item)[column]) * r * cuda::Widen(weight[column]));
     return RoundThroughBf16(cuda::Widen(grad.Row(row, item)[column]) * n);
+  }
+  __device__ ContributionInputs Read(int64_t item, int64_t row, int64_t column) const {
+    return {LoadChunk(grad.Row(row, item) + column), LoadChunk(x.Row(row, item) + column),
+            saved[item * x.rows + row]};
+  }
+  __device__ void Compute(const ContributionInputs& inputs, int64_t column,
+                          float (&values)[kChunkValues]) const {
+    float inputs_of_norm[kChunkValues], weights[kChunkValues];
+    WidenChunk(inputs.first, values);
+    WidenChunk(inputs.second, inputs_of_norm);
+    WidenChunk(LoadChunk(weight + column), weights);
+#pragma unroll
+    for (int i = 0; i < kChunkValues; ++i) {
+      const float n = RoundThroughBf16(inputs_of_norm[i] * inputs.row_value * weights[i]);
+      values[i] = RoundThroughBf16(values[i] * n);
+    }
   }
 };
 
@@ -59,6 +83,12 @@ class ModulatedRmsNorm final : public CandidateOperation {
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Modulation modulation = ModulationOf(call.inputs);
+    if (TakesWideNorm(call.inputs[kX].width,
+                      cuda::AreAligned(kChunkValues, call.inputs[kX], call.inputs[kScale],
+                                       call.inputs[kShift], call.parameters[0], call.output))) {
+      return WideNorm(Stream(context), call.inputs[kX], nullptr, call.parameters[0], &modulation,
+                      call.attributes.epsilon, static_cast<float*>(call.saved), call.output);
+    }
     const NormLaunch launch(Stream(context), call.inputs[kX], call.parameters[0], &modulation,
                             cuda::AreAligned(kRowVector, call.inputs[kX], call.inputs[kScale],
                                              call.inputs[kShift], call.parameters[0], call.output));
@@ -86,12 +116,14 @@ class ModulatedRmsNorm final : public CandidateOperation {
                                               static_cast<const bf16*>(call.parameters[0].data),
                                               saved};
       done.Update(SumIntoTable(Stream(context), x.batch, call.inputs[kIndex],
-                               call.grad_inputs[kScale], layout.table_sums, contribution));
+                               call.grad_inputs[kScale], layout.table_sums, contribution,
+                               cuda::AreAligned(kChunkValues, grad, x, call.parameters[0])));
     }
     if (!call.grad_inputs[kShift].IsNull()) {
       done.Update(SumIntoTable(Stream(context), x.batch, call.inputs[kIndex],
                                call.grad_inputs[kShift], layout.table_sums,
-                               ShiftContribution{View<const bf16>(grad)}));
+                               ShiftContribution{View<const bf16>(grad)},
+                               cuda::AreAligned(kChunkValues, grad)));
     }
     return done;
   }

@@ -1,13 +1,41 @@
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/builtin.h"
+#include "kernels/candidate/cuda/fused.h"
 #include "kernels/candidate/cuda/operations.h"
 #include "kernels/cuda/shared_operations.h"
 #include "kernels/decoders/cuda/operations.h"
 #include "kernels/must_register.h"
 
 namespace plumbline {
+namespace {
+
+void RegisterFusedOperations(Registry& registry) {
+  const auto add = [&registry](std::string name, std::vector<FusedNode> nodes,
+                               std::shared_ptr<const FusedOperation> operation) {
+    FusedRegistration registration;
+    registration.implementation = candidate_cuda::kImplementation;
+    registration.name = std::move(name);
+    registration.device = DeviceKind::kCuda;
+    registration.nodes = std::move(nodes);
+    registration.operation = std::move(operation);
+    MustRegister(registry, std::move(registration));
+  };
+  add("candidate/residual_norm",
+      {{"residual_attn", OpKind::kGatedResidual}, {"norm2", OpKind::kModulatedRmsNorm}},
+      candidate_cuda::MakeFusedResidualNorm());
+  add("candidate/qk_norm_rope",
+      {{"q_norm", OpKind::kRmsNorm},
+       {"k_norm", OpKind::kRmsNorm},
+       {"rope_q", OpKind::kRope},
+       {"rope_k", OpKind::kRope}},
+      candidate_cuda::MakeFusedNormRope());
+}
+
+}  // namespace
 
 void RegisterCandidateCuda(Registry& registry) {
   const auto add = [&registry](OpKind op, std::shared_ptr<const Operation> operation) {
@@ -43,6 +71,7 @@ void RegisterCandidateCuda(Registry& registry) {
                                       decoders_cuda::Arithmetic::kFloat32})) {
     add(op, operation);
   }
+  RegisterFusedOperations(registry);
 }
 
 }  // namespace plumbline

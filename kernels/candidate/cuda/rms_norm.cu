@@ -1,6 +1,8 @@
 // kRmsNorm of the candidate: rms_norm.cuh says shapes, rounding points and orders.
+#include "kernels/candidate/cuda/head_rows.h"
 #include "kernels/candidate/cuda/operations.h"
 #include "kernels/candidate/cuda/rms_norm.cuh"
+#include "kernels/candidate/cuda/wide_norm.cuh"
 #include "kernels/cuda/workspace.h"
 
 namespace plumbline::candidate_cuda {
@@ -23,9 +25,19 @@ class RmsNorm final : public CandidateOperation {
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& x = call.inputs[0];
     const Tensor& weight = call.parameters[0];
+    float* const saved = static_cast<float*>(call.saved);
+    const HeadRows heads = {x, weight, saved, call.output, Tensor()};
+    if (TakesHeadRows(heads, weight.width, 0)) {
+      return RunHeadRows(Stream(context), heads, nullptr, Tensor(), call.attributes, 1.0f);
+    }
+    if (x.width == weight.width &&
+        TakesWideNorm(x.width, cuda::AreAligned(kChunkValues, x, weight, call.output))) {
+      return WideNorm(Stream(context), x, nullptr, weight, nullptr, call.attributes.epsilon, saved,
+                      call.output);
+    }
     const NormLaunch launch(Stream(context), x, weight, nullptr,
                             cuda::AreAligned(kRowVector, x, weight, call.output));
-    return launch.Forward(call.attributes.epsilon, static_cast<float*>(call.saved), call.output);
+    return launch.Forward(call.attributes.epsilon, saved, call.output);
   }
 
   absl::Status Backward(const ExecutionContext& context, const BackwardCall& call) const override {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/candidate/cuda/head_rows.h"
 #include "kernels/candidate/cuda/operations.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
@@ -118,6 +119,10 @@ class Rope final : public CandidateOperation {
                              const Tensor& positions, const Attributes& attributes, float sine_sign,
                              const Tensor& to) {
     if (from.batch * from.rows == 0) return absl::OkStatus();
+    const HeadRows head_rows = {from, Tensor(), nullptr, Tensor(), to};
+    if (TakesHeadRows(head_rows, attributes.head_width, attributes.rotary_frequencies)) {
+      return RunHeadRows(Stream(context), head_rows, nullptr, positions, attributes, sine_sign);
+    }
     float* const table = reinterpret_cast<float*>(context.workspace.data());
     const int half = static_cast<int>(kAxes * attributes.rotary_frequencies);
     if (half > 0) {

@@ -6,6 +6,8 @@
 // Backward of g: da = round(g s); ds = round(g a); db = round(ds SiLU'(b)), SiLU' in float32.
 // Reductions: none. The bytes are those of the candidate on a CPU.
 #include "kernels/candidate/cuda/operations.h"
+#include "kernels/candidate/cuda/wide_rows.cuh"
+#include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
 #include "kernels/cuda/elementary.cuh"
 #include "kernels/cuda/for_each_run.cuh"
@@ -34,6 +36,66 @@ struct ForwardBody {
     cuda::StoreRun(a, output.Row(row, item) + column);
   }
 };
+
+constexpr int kSwiGluThreads = 256;
+constexpr int kChunksOfThread = 2;  // so that their loads overlap
+
+// The forward where everything is aligned to chunks, which are counted over all rows.
+__global__ void __launch_bounds__(kSwiGluThreads)
+    SwiGluChunksKernel(View<const bf16> gate_up, View<bf16> output, unsigned chunks_of_row,
+                       int64_t chunks) {
+  Chunk a[kChunksOfThread], b[kChunksOfThread];
+  bf16* to[kChunksOfThread];
+  const int64_t first = int64_t{blockIdx.x} * kChunksOfThread * kSwiGluThreads + threadIdx.x;
+  bool is_plain = true;
+#pragma unroll
+  for (int i = 0; i < kChunksOfThread; ++i) {
+    const int64_t number = first + i * kSwiGluThreads;
+    to[i] = nullptr;
+    if (number >= chunks) continue;
+    const int64_t flat_row = number / chunks_of_row;
+    const int64_t column = (number - flat_row * chunks_of_row) * kChunkValues;
+    const bf16* const from = gate_up.FlatRow(flat_row) + column;
+    a[i] = LoadChunkOnce(from);
+    b[i] = LoadChunkOnce(from + int64_t{chunks_of_row} * kChunkValues);
+    to[i] = output.FlatRow(flat_row) + column;
+  }
+#pragma unroll
+  for (int i = 0; i < kChunksOfThread; ++i) {
+    if (to[i] == nullptr) continue;
+#pragma unroll
+    for (int j = 0; j < kChunkValues; ++j) is_plain &= cuda::IsPlain(cuda::Widen(b[i].values[j]));
+  }
+  const auto multiply = [&](auto silu) {
+#pragma unroll
+    for (int i = 0; i < kChunksOfThread; ++i) {
+      if (to[i] == nullptr) continue;
+      float values[kChunkValues];
+      WidenChunk(a[i], values);
+#pragma unroll
+      for (int j = 0; j < kChunkValues; ++j) {
+        values[j] *= RoundThroughBf16(silu(cuda::Widen(b[i].values[j])));
+      }
+      StoreChunk(RoundChunk(values), to[i]);
+    }
+  };
+  if (is_plain) {
+    multiply([](float x) { return cuda::PlainSilu(x); });
+  } else {
+    multiply([](float x) { return cuda::Silu(x); });
+  }
+}
+
+absl::Status SwiGluChunks(cudaStream_t stream, const Tensor& gate_up, const Tensor& output) {
+  const int64_t chunks_of_row = output.width / kChunkValues;
+  const int64_t chunks = output.batch * output.rows * chunks_of_row;
+  if (chunks == 0) return absl::OkStatus();
+  constexpr int64_t kChunksOfBlock = kChunksOfThread * kSwiGluThreads;
+  SwiGluChunksKernel<<<static_cast<unsigned>((chunks + kChunksOfBlock - 1) / kChunksOfBlock),
+                       kSwiGluThreads, 0, stream>>>(View<const bf16>(gate_up), View<bf16>(output),
+                                                    static_cast<unsigned>(chunks_of_row), chunks);
+  return LaunchStatus("candidate SwiGLU");
+}
 
 struct BackwardBody {
   View<const bf16> gate_up;
@@ -67,9 +129,11 @@ class SwiGlu final : public CandidateOperation {
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
     const Tensor& gate_up = call.inputs[0];
     const Tensor& output = call.output;
+    if (cuda::AreAligned(kChunkValues, gate_up, output)) {
+      return SwiGluChunks(Stream(context), gate_up, output);
+    }
     const ForwardBody body = {View<const bf16>(gate_up), View<bf16>(output), output.width};
-    return cuda::ForEachRun(Stream(context), output.batch, output.rows, output.width,
-                            cuda::AreAligned(cuda::kRun, gate_up, output), body,
+    return cuda::ForEachRun(Stream(context), output.batch, output.rows, output.width, false, body,
                             "candidate SwiGlu");
   }
 

@@ -1,8 +1,9 @@
 // Gradient of a table whose rows were gathered by an index:
 //   grad[index[row]] = round(sum over (item, row) of contribution(item, row))
 // Order: a float32 sum from zero over the rows in order, batch item after item; rounded to bfloat16
-// once. One thread sums a column from the first row to the last. Rows that no index names become
-// zeros. The order is that of the candidate on a CPU.
+// once. One thread sums a column from the first row to the last; where everything is aligned, the
+// other threads of its block bring it the contributions. Rows that no index names become zeros. The
+// order is that of the candidate on a CPU.
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_TABLE_GRADIENT_CUH_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_TABLE_GRADIENT_CUH_
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/candidate/cuda/wide_rows.cuh"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
 #include "kernels/cuda/rounding.cuh"
@@ -60,12 +62,119 @@ __global__ void __launch_bounds__(kTableColumns)
   }
 }
 
-// `contribution(item, row, table_row, column)` gives one value. `grad` is bfloat16, (1, table rows,
-// width), of any row stride; `sums` holds grad.rows * grad.width floats.
+// What a contribution reads of one row: chunks of one or two tensors, and a value of the row.
+struct ContributionInputs {
+  Chunk first;
+  Chunk second;
+  float row_value;
+};
+
+// Rows that a block's threads bring at once, a chunk each; and how many such tiles ahead they read.
+inline constexpr int kTileRows = 64;
+inline constexpr int kTileChunks = kTableColumns / kChunkValues;
+inline constexpr int kBringers = kTileRows * kTileChunks;
+inline constexpr int kTilesAhead = 3;
+
+// A block has kTableColumns columns. Its last warp sums, the others bring contributions through two
+// tiles in shared memory.
+template <typename Contribution>
+__global__ void __launch_bounds__(kBringers + 32)
+    SumChunksIntoTableKernel(int64_t batch, cuda::View<const int64_t> index,
+                             cuda::View<cuda::bf16> grad, int64_t width, float* sums,
+                             Contribution contribution) {
+  __shared__ float values[2][kTileRows][kTableColumns];
+  __shared__ int places[2][kTileRows];
+  const bool is_summer = threadIdx.x >= kBringers;
+  const int64_t flat_rows = batch * index.rows;
+  const int64_t tiles = (flat_rows + kTileRows - 1) / kTileRows;
+  const int64_t first_column = int64_t{blockIdx.x} * kTableColumns;
+
+  // Of a thread that brings: its row of a tile, and its chunk.
+  const int tile_row = threadIdx.x / kTileChunks;
+  const int64_t chunk_column = first_column + threadIdx.x % kTileChunks * kChunkValues;
+  const bool brings = !is_summer && chunk_column < width;
+  ContributionInputs inputs[kTilesAhead] = {};
+  const auto read = [&](int64_t tile, ContributionInputs& to) {
+    const int64_t flat = tile * kTileRows + tile_row;
+    if (brings && flat < flat_rows) {
+      to = contribution.Read(flat / index.rows, flat % index.rows, chunk_column);
+    }
+  };
+  const auto write = [&](int64_t tile, const ContributionInputs& from) {
+    if (is_summer || tile >= tiles) return;
+    const int64_t flat = tile * kTileRows + tile_row;
+    if (brings && flat < flat_rows) {
+      float contributions[kChunkValues];
+      contribution.Compute(from, chunk_column, contributions);
+      const int column = static_cast<int>(chunk_column - first_column);
+#pragma unroll
+      for (int i = 0; i < kChunkValues; ++i)
+        values[tile % 2][tile_row][column + i] = contributions[i];
+    }
+    if (threadIdx.x % kTileChunks == 0 && flat < flat_rows) {
+      places[tile % 2][tile_row] = static_cast<int>(*index.Row(flat % index.rows));
+    }
+  };
+
+  // Of a thread that sums: its column. The sum of the table row that was added to last stays in a
+  // register.
+  const int64_t column = first_column + static_cast<int>(threadIdx.x) - kBringers;
+  const bool sums_column = is_summer && column < width;
+  int64_t current = 0;
+  float sum = 0;
+  if (sums_column) {
+    for (int64_t row = 0; row < grad.rows; ++row) sums[row * width + column] = 0;
+  }
+
+#pragma unroll
+  for (int i = 0; i < kTilesAhead; ++i) read(i, inputs[i]);
+  for (int64_t first = 0; first <= tiles; first += kTilesAhead) {
+#pragma unroll
+    for (int i = 0; i < kTilesAhead; ++i) {
+      // Tile `first + i` is written while the one before it is summed.
+      const int64_t tile = first + i;
+      write(tile, inputs[i]);
+      read(tile + kTilesAhead, inputs[i]);
+      if (sums_column && tile > 0 && tile <= tiles) {
+        const int64_t summed = tile - 1;
+        const int rows = static_cast<int>(min(int64_t{kTileRows}, flat_rows - summed * kTileRows));
+#pragma unroll 8
+        for (int row = 0; row < rows; ++row) {
+          const int place = places[summed % 2][row];
+          if (place != current) {
+            sums[current * width + column] = sum;
+            current = place;
+            sum = sums[current * width + column];
+          }
+          sum += values[summed % 2][row][column - first_column];
+        }
+      }
+      __syncthreads();
+    }
+  }
+  if (!sums_column) return;
+  sums[current * width + column] = sum;
+  for (int64_t row = 0; row < grad.rows; ++row) {
+    grad.Row(row)[column] = cuda::RoundToBf16(sums[row * width + column]);
+  }
+}
+
+// `contribution(item, row, table_row, column)` gives one value; where `aligned`, Read(item, row,
+// column) and Compute(inputs, column, values) give a chunk of them. `grad` is bfloat16, (1, table
+// rows, width), of any row stride; `sums` holds grad.rows * grad.width floats.
 template <typename Contribution>
 absl::Status SumIntoTable(cudaStream_t stream, int64_t batch, const Tensor& index,
-                          const Tensor& grad, float* sums, const Contribution& contribution) {
+                          const Tensor& grad, float* sums, const Contribution& contribution,
+                          bool aligned) {
   if (grad.rows == 0) return absl::OkStatus();
+  if (aligned && grad.width % kChunkValues == 0) {
+    SumChunksIntoTableKernel<<<static_cast<unsigned>((grad.width + kTableColumns - 1) /
+                                                     kTableColumns),
+                               kBringers + 32, 0, stream>>>(batch, cuda::View<const int64_t>(index),
+                                                            cuda::View<cuda::bf16>(grad),
+                                                            grad.width, sums, contribution);
+    return LaunchStatus("candidate table gradient");
+  }
   const unsigned blocks = static_cast<unsigned>((grad.width + kTableColumns - 1) / kTableColumns);
   SumIntoTableKernel<<<blocks, kTableColumns, 0, stream>>>(batch, cuda::View<const int64_t>(index),
                                                            cuda::View<cuda::bf16>(grad), grad.width,

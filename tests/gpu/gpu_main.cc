@@ -1,19 +1,29 @@
 // The one program of `./dev gpu pack`:
-//   gpu_tests test [GoogleTest's flags]   every test that needs a GPU
-//   gpu_tests bench [IMPLEMENTATION]      times of a block's operations; default: candidate
+//   gpu_tests test [GoogleTest's flags]            every test that needs a GPU
+//   gpu_tests bench [IMPLEMENTATION [JSON FILE]]   times of a block's operations and of a block;
+//                                                  default: candidate
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "kernels/bench/cuda/block_bench.h"
+#include "worker/bench/cuda/block_times.h"
 
 namespace {
 
-constexpr char kUsage[] = "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION]\n";
+constexpr char kUsage[] =
+    "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]]\n";
 
-int Bench(const std::string& implementation) {
-  const absl::Status status = plumbline::RunCudaBench(implementation);
+int Bench(const std::string& implementation, const std::string& path) {
+  nlohmann::json results;
+  absl::Status status = plumbline::BenchBlocks(implementation, results);
+  if (status.ok()) status = plumbline::BenchNodes(implementation, results);
+  if (!path.empty() && !(std::ofstream(path) << results.dump(1) << '\n').flush()) {
+    status.Update(absl::InternalError(path + ": cannot be written"));
+  }
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench: %s\n", status.ToString().c_str());
   return 1;
@@ -23,7 +33,9 @@ int Bench(const std::string& implementation) {
 
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "bench") return Bench(argc > 2 ? argv[2] : "candidate");
+  if (command == "bench" && argc <= 4) {
+    return Bench(argc > 2 ? argv[2] : "candidate", argc > 3 ? argv[3] : "");
+  }
   if (command != "test") {
     std::fputs(kUsage, stderr);
     return 2;

@@ -9,7 +9,8 @@
 #   controls   every negative control of a block replay
 #   pytorch    the provider against PyTorch on this machine, node by node
 #   decoder    the decoders against PyTorch on this machine
-#   bench      times of a block's operations, candidate and provider
+#   bench      times of a block and of its operations, candidate and provider, beside PyTorch's: a table, and
+#              results/bench.json
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
@@ -48,18 +49,30 @@ run_sanitizer() {
   return "$status"
 }
 
+run_bench() {
+  ./gpu_tests bench candidate results/candidate.json && ./gpu_tests bench provider/default results/provider.json ||
+    return 1
+  if ! python3 -c 'import torch' 2>/dev/null; then
+    echo "PyTorch is not there: no ratios"
+    return 0
+  fi
+  python3 pytorch_bench.py results/pytorch.json &&
+    python3 bench_table.py results/{candidate,provider,pytorch,bench}.json || return 1
+  [[ -z "${OUT:-}" ]] || cp results/bench.json "$OUT/"
+}
+
 run_part() {
   case "$1" in
     tests) ./gpu_tests test ;;
     ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' ;;
     gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
     decoder) python3 pytorch_decoder.py ./plumbline tests/golden ;;
-    bench) ./gpu_tests bench candidate && ./gpu_tests bench provider/default ;;
+    bench) run_bench ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
 }
-export -f run_part run_sanitizer
+export -f run_part run_bench run_sanitizer
 
 table=()
 failed=0

@@ -1,7 +1,20 @@
 # ./dev bench: what coordinator and decoders must be as fast as, against their peers in the same run, and how fast
-# videos are compared.
+# videos are compared; with --gpu, what the kernels must be as fast as.
+
+# Runs the pack's own benchmark, so that what is measured here is what is measured where nothing can be built.
+bench_gpu() {
+  (($# == 0)) || die "bench --gpu takes no arguments"
+  source tools/dev/gpu.sh
+  [[ -e "$GPU_PACK/run.sh" ]] || dev_gpu pack
+  dev_gpu run bench
+}
 
 dev_bench() {
+  if [[ "${1:-}" == --gpu ]]; then
+    shift
+    bench_gpu "$@"
+    return
+  fi
   (($# <= 1)) || die "bench takes one folder at most"
   require_packages build
   # Not optimised: what takes the time is RocksDB's, OpenSSL's, gRPC's and the kernel's.

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/bench/cuda/timing.h"
 #include "kernels/builtin.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_status.h"
@@ -26,10 +26,10 @@ constexpr int64_t kAttentionWidth = kHeads * kHeadWidth;
 constexpr int64_t kFfn = 14336;
 constexpr int64_t kTimesteps = 3;
 constexpr int64_t kModalities = 3;
+constexpr int64_t kTimeEmbed = 2688;
+constexpr int64_t kTableWidth = kModalities * 6 * kHidden;
 constexpr int64_t kRowCounts[] = {264, 925, 3160, 38912};
 constexpr size_t kRotatedBytes = size_t{200} << 20;
-constexpr int kMostRuns = 20;
-constexpr float kBudgetMs = 400;  // of one measurement
 
 // One node of a block: its shapes, and the work that its time is measured against.
 struct BenchNode {
@@ -62,6 +62,13 @@ std::vector<BenchNode> BlockNodes(int64_t rows) {
   const double attention = 4.0 * static_cast<double>(rows) * static_cast<double>(rows) *
                            static_cast<double>(kAttentionWidth);
   return {
+      {"adaln_projection",
+       OpKind::kAdalnProjection,
+       {Shape(DType::kF32, kTimesteps, kTimeEmbed)},
+       {Bf16(kTableWidth, kTimeEmbed), Bf16(1, kTableWidth)},
+       Bf16(kTimesteps, kTableWidth),
+       2.0 * kTimesteps * kTimeEmbed * kTableWidth,
+       4.0 * kTimesteps * kTimeEmbed * kTableWidth},
       {"norm1",
        OpKind::kModulatedRmsNorm,
        {hidden, table, table, index},
@@ -100,6 +107,7 @@ class BenchCall {
                     : operation.Forward(context_, forward_);
   }
   size_t bytes() const { return bytes_; }
+  const Tensor& output() const { return forward_.output; }
 
  private:
   absl::Status Prepare(Device& device, const Operation& operation, const BenchNode& node) {
@@ -191,56 +199,72 @@ double MovedBytes(const BenchNode& node, bool backward) {
   return bytes;
 }
 
-struct Measurement {
-  float median_ms = 0;
-  float least_ms = 0;
-  float most_ms = 0;
-};
-
-absl::StatusOr<Measurement> Measure(const Operation& operation,
-                                    std::vector<std::unique_ptr<BenchCall>>& calls,
-                                    cudaStream_t stream, bool backward) {
-  cudaEvent_t begin, end;
-  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&begin), "event"));
-  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&end), "event"));
-  std::vector<float> times;
-  float spent_ms = 0;
-  for (int run = -2; run < kMostRuns && (run < 3 || spent_ms < kBudgetMs); ++run) {
-    BenchCall& call = *calls[static_cast<size_t>(run + 2) % calls.size()];
-    cudaEventRecord(begin, stream);
-    PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, backward));
-    cudaEventRecord(end, stream);
-    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(end), "bench"));
-    float time_ms = 0;
-    cudaEventElapsedTime(&time_ms, begin, end);
-    spent_ms += time_ms;
-    if (run >= 0) times.push_back(time_ms);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return Measurement{times[times.size() / 2], times.front(), times.back()};
+// Runs the forward twice from the same inputs.
+absl::Status CheckRepeat(Device& device, const Operation& operation, BenchCall& call,
+                         const BenchNode& node) {
+  const cudaStream_t stream = static_cast<cudaStream_t>(device.Context().stream);
+  const Tensor& output = call.output();
+  PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer first, device.Allocate(output.NumBytes()));
+  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, false));
+  cudaMemcpyAsync(first.data(), output.data, output.NumBytes(), cudaMemcpyDeviceToDevice, stream);
+  cudaMemsetAsync(output.data, 0xFF, output.NumBytes(), stream);
+  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, false));
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const bool same, SameBytesOnDevice(stream, first.data(), output.data, output.NumBytes()));
+  if (same) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(node.name, ": its bytes change when it is repeated"));
 }
 
-void Print(const BenchNode& node, int64_t rows, bool backward, const Measurement& measured) {
+nlohmann::json Report(const BenchNode& node, int64_t rows, bool backward, const Timing& timing) {
   const double flops = backward ? node.backward_flops : node.forward_flops;
-  const double rate = flops > 0 ? flops / (measured.median_ms * 1e9)
-                                : MovedBytes(node, backward) / (measured.median_ms * 1e6);
-  std::printf("%6lld %-14s %-8s %10.4f ms [%.4f, %.4f] %9.1f %s\n", static_cast<long long>(rows),
-              node.name.c_str(), backward ? "backward" : "forward", measured.median_ms,
-              measured.least_ms, measured.most_ms, rate, flops > 0 ? "TFLOP/s" : "GB/s");
+  const double rate = flops > 0 ? flops / (timing.median_ms * 1e9)
+                                : MovedBytes(node, backward) / (timing.median_ms * 1e6);
+  const char* const unit = flops > 0 ? "TFLOP/s" : "GB/s";
+  const char* const direction = backward ? "backward" : "forward";
+  std::printf("%6lld %-16s %-8s %10.4f ms [%.4f, %.4f] %9.1f %s\n", static_cast<long long>(rows),
+              node.name.c_str(), direction, timing.median_ms, timing.least_ms, timing.most_ms, rate,
+              unit);
+  std::fflush(stdout);
+  return {{"rows", rows},
+          {"node", node.name},
+          {"direction", direction},
+          {"median_ms", timing.median_ms},
+          {"least_ms", timing.least_ms},
+          {"most_ms", timing.most_ms},
+          {"rate", rate},
+          {"unit", unit}};
+}
+
+// Bytes read and written a second by a device's own copy, in GB.
+absl::StatusOr<double> CopyBandwidth(Device& device) {
+  constexpr size_t kBytes = size_t{2} << 30;
+  const cudaStream_t stream = static_cast<cudaStream_t>(device.Context().stream);
+  PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer from, device.Allocate(kBytes));
+  PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer to, device.Allocate(kBytes));
+  PLUMBLINE_ASSIGN_OR_RETURN(const Timing timing, TimeOnStream(stream, [&](int) {
+                               return CudaStatus(cudaMemcpyAsync(to.data(), from.data(), kBytes,
+                                                                 cudaMemcpyDeviceToDevice, stream),
+                                                 "copy");
+                             }));
+  return 2.0 * kBytes / (timing.median_ms * 1e6);
 }
 
 }  // namespace
 
-absl::Status RunCudaBench(const std::string& implementation) {
+absl::Status BenchNodes(const std::string& implementation, nlohmann::json& results) {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, MakeCudaDevice(0));
   const cudaStream_t stream = static_cast<cudaStream_t>(device->Context().stream);
   Registry registry;
   RegisterCandidateCuda(registry);
-  std::printf("%s, %s\n", device->DeviceClass().c_str(), implementation.c_str());
+  RegisterProviderCuda(registry);
+  PLUMBLINE_ASSIGN_OR_RETURN(const double copy_gb_s, CopyBandwidth(*device));
+  std::printf("%s, %s; a copy moves %.0f GB/s\n", device->DeviceClass().c_str(),
+              implementation.c_str(), copy_gb_s);
+  results["device_class"] = device->DeviceClass();
+  results["implementation"] = implementation;
+  results["copy_gb_s"] = copy_gb_s;
+  results["nodes"] = nlohmann::json::array();
   for (const int64_t rows : kRowCounts) {
-    double totals_ms[2] = {};
     for (const BenchNode& node : BlockNodes(rows)) {
       PLUMBLINE_ASSIGN_OR_RETURN(
           const OperationRegistration* const registration,
@@ -254,22 +278,17 @@ absl::Status RunCudaBench(const std::string& implementation) {
         bytes += call->bytes();
         calls.push_back(std::move(call));
       } while (bytes < kRotatedBytes);
+      PLUMBLINE_RETURN_IF_ERROR(CheckRepeat(*device, operation, *calls[0], node));
       // A backward reads what its call's forward saved.
       for (const auto& call : calls) PLUMBLINE_RETURN_IF_ERROR(call->Run(operation, false));
       for (const bool backward : {false, true}) {
-        PLUMBLINE_ASSIGN_OR_RETURN(const Measurement measured,
-                                   Measure(operation, calls, stream, backward));
-        Print(node, rows, backward, measured);
-        // The nodes that stand for two or three of their kind.
-        const bool twice = node.op == OpKind::kRmsNorm || node.op == OpKind::kRope ||
-                           node.op == OpKind::kModulatedRmsNorm ||
-                           node.op == OpKind::kGatedResidual;
-        totals_ms[backward] += measured.median_ms * (node.name == "q_proj" ? 3 : twice ? 2 : 1);
+        const auto enqueue = [&](int run) {
+          return calls[static_cast<size_t>(run) % calls.size()]->Run(operation, backward);
+        };
+        PLUMBLINE_ASSIGN_OR_RETURN(const Timing timing, TimeOnStream(stream, enqueue));
+        results["nodes"].push_back(Report(node, rows, backward, timing));
       }
     }
-    std::printf("%6lld block          forward %.3f ms, forward + backward %.3f ms (sum of nodes)\n",
-                static_cast<long long>(rows), totals_ms[0], totals_ms[0] + totals_ms[1]);
-    std::fflush(stdout);
   }
   return absl::OkStatus();
 }

@@ -1,18 +1,20 @@
+// Times of a block's operations on a GPU, each alone, at the released size.
 #ifndef PLUMBLINE_KERNELS_BENCH_CUDA_BLOCK_BENCH_H_
 #define PLUMBLINE_KERNELS_BENCH_CUDA_BLOCK_BENCH_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/status.h"
 
 namespace plumbline {
 
-// Times every operation of a block of `implementation` at the released widths, forward and
-// backward, on the first GPU, and prints a line each: median of several runs by CUDA's events, in
-// ms, and what it makes in TFLOP/s (products, attention) or GB/s (of what must be read and written
-// once). Inputs are random; runs rotate through copies of them until these exceed the second-level
-// cache.
-absl::Status RunCudaBench(const std::string& implementation);
+// Prints what each of `implementation`'s operations takes, forward and backward, at several numbers
+// of rows: the median, and the fastest and slowest run. Inputs are random, and rotate so that the
+// second-level cache does not hold them; a forward is repeated first, and its bytes compared. Adds
+// "device_class", "implementation", "copy_gb_s" and "nodes" to the object `results`. NOT_FOUND
+// where there is no GPU.
+absl::Status BenchNodes(const std::string& implementation, nlohmann::json& results);
 
 }  // namespace plumbline
 

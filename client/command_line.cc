@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "client/checkpoint_flags.h"
 #include "client/generation_flags.h"
 #include "common/version.h"
 
@@ -25,6 +26,9 @@ constexpr char kFooter[] =
     "      --conditioning=prompt.safetensors --gate=JOB\n"
     "  plumbline jobs list\n"
     "  plumbline report JOB --format=json\n"
+    "  plumbline report JOB --bundle=evidence && plumbline verify evidence\n"
+    "  plumbline checkpoint verify H3 --manifest=manifest.json\n"
+    "  plumbline selftest\n"
     "  plumbline compare A.safetensors B.safetensors\n"
     "  plumbline compare-media A.mp4 B.mp4\n"
     "  plumbline decode --checkpoint=H3 --latents=latents.safetensors --out=video.mp4\n"
@@ -56,6 +60,8 @@ class Parser {
     AddToken();
     AddRule();
     AddVerdict();
+    AddCheckpointChecks();
+    AddSelftest();
     AddCompare();
     AddCompareMedia();
     AddDecode();
@@ -109,6 +115,9 @@ class Parser {
     app_.add_option("--ca", flags.files.ca, "PEM file: who may sign the server's certificate; TLS");
     app_.add_option("--cert", flags.files.cert, "PEM file: this client's certificate, with --key");
     app_.add_option("--key", flags.files.key, "PEM file: this client's private key");
+    app_.add_option("--signing-key", line_->signing_key,
+                    "PEM file: Ed25519 private key that bundles are signed with")
+        ->envname("PLUMBLINE_SIGNING_KEY");
   }
 
   static void AddJobFlags(CLI::App* command, JobFlags* flags) {
@@ -142,9 +151,9 @@ class Parser {
         ->required();
   }
 
-  static void AddLayouts(CLI::App* command, std::vector<std::string>* layouts,
-                         std::vector<std::string>* layout) {
-    command->add_option("--layouts", *layouts, "Names: tiny, small, medium, released")
+  static void AddLayouts(CLI::App* command, const char* description,
+                         std::vector<std::string>* layouts, std::vector<std::string>* layout) {
+    command->add_option("--layouts", *layouts, description)
         ->delimiter(',')
         ->allow_extra_args(false);
     AddRepeated(command, "--layout", layout,
@@ -176,7 +185,7 @@ class Parser {
 
   static void AddBundle(CLI::App* command, std::string* bundle) {
     command->add_option("--bundle", *bundle,
-                        "Write report, verdict, tables and rules to this new folder");
+                        "Write report, verdict, tables, figures and rules to this new folder");
   }
 
   static void AddWait(CLI::App* command, JobFlags* flags) {
@@ -190,7 +199,10 @@ class Parser {
         group, "block-replay", "Replay one transformer block, node by node", &command);
     AddCheckpoint(command, &flags->checkpoint);
     command->add_option("--block", flags->block, "Index of the block; default 0");
-    AddLayouts(command, &flags->layouts, &flags->layout);
+    AddLayouts(command,
+               "Names: tiny, small, medium, released; or sweep: every duration, odd rows,\n"
+               "all keyframes, aspect ratios from 1:4 to 4:1, on small canvases",
+               &flags->layouts, &flags->layout);
     AddComposition(command, &flags->composition, &flags->plugins);
     command->add_flag("--backward", flags->backward, "Also replay the backward pass");
     AddCaptures(command, &flags->captures);
@@ -209,7 +221,12 @@ class Parser {
         "Every tensor of the model, forward and backward, by a rule made of the providers",
         &command);
     AddCheckpoint(command, &flags->checkpoint);
-    command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"));
+    CLI::Option* layout =
+        command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"));
+    command
+        ->add_option("--layouts", flags->layouts,
+                     "sweep: one task for each duration, as of block-replay; or a name")
+        ->excludes(layout);
     AddCaptures(command, &flags->captures);
     command
         ->add_option("--providers", flags->providers,
@@ -244,7 +261,7 @@ class Parser {
         group, "sweep", "Leaf errors of a block over seeds of its inputs", &command);
     AddCheckpoint(command, &flags->checkpoint);
     command->add_option("--block", flags->block, "Index of the block; default 0");
-    AddLayouts(command, &flags->layouts, &flags->layout);
+    AddLayouts(command, "Names: tiny, small, medium, released", &flags->layouts, &flags->layout);
     AddComposition(command, &flags->composition, &flags->plugins);
     command->add_option("--seeds", flags->seeds, "E.g. 0..9 or 1,4,7..9; default 0..9");
     command
@@ -263,6 +280,7 @@ class Parser {
     AddGenerationFlags(command, flags);
     AddComposition(command, &flags->composition, &flags->plugins);
     AddInject(command, &flags->inject);
+    AddBundle(command, &flags->bundle);
     AddWait(command, &flags->job);
   }
 
@@ -359,9 +377,37 @@ class Parser {
 
   void AddVerdict() {
     CLI::App* command = nullptr;
-    auto* flags = AddCommand<RecomputeVerdict>(
+    auto* verdict = AddCommand<RecomputeVerdict>(
         &app_, "verdict", "Recompute a bundle's verdict from its files alone", &command);
-    command->add_option("BUNDLE", flags->bundle, "Folder that --bundle wrote")->required();
+    AddBundleFolder(command, verdict);
+    AddJobFlags(command, &verdict->job);
+    auto* verify = AddCommand<RecomputeVerdict>(
+        &app_, "verify", "Check a bundle: its files, its signature, and its verdict", &command);
+    AddBundleFolder(command, verify);
+    AddJobFlags(command, &verify->job);
+  }
+
+  void AddCheckpointChecks() {
+    CLI::App* group = AddGroup("checkpoint", "Check a checkpoint's files and weights");
+    CLI::App* command = nullptr;
+    auto* verify = AddCommand<VerifyCheckpoint>(
+        group, "verify", "Files, tensors and values, and all of it against a manifest", &command);
+    AddVerifyCheckpointFlags(command, verify);
+    AddJobFlags(command, &verify->job);
+    auto* manifest = AddCommand<WriteManifest>(
+        group, "manifest", "Write what `checkpoint verify` is to hold another copy against",
+        &command);
+    AddWriteManifestFlags(command, manifest);
+    AddJobFlags(command, &manifest->job);
+  }
+
+  void AddSelftest() {
+    CLI::App* command = nullptr;
+    auto* flags = AddCommand<Selftest>(
+        &app_, "selftest",
+        "Hold a worker against every capture and every negative control, on its device", &command);
+    AddRepeated(command, "--worker-label", &flags->worker_labels,
+                "K=V that the worker must carry; repeatable");
     AddJobFlags(command, &flags->job);
   }
 

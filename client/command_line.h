@@ -48,7 +48,8 @@ struct SubmitBlockReplay {
 
 struct SubmitFullModel {
   std::string checkpoint;
-  std::string layout;  // A name, or sizes.
+  std::string layout;   // A name, or sizes.
+  std::string layouts;  // "sweep", or a name.
   CaptureFlags captures;
   std::vector<std::string> providers;  // Of the ensemble.
   std::string composition;
@@ -93,6 +94,7 @@ struct SubmitGeneration {
   bool latents_only = false;
   std::string inject;
   std::string save_tensors;  // File to write.
+  std::string bundle;        // Folder to write.
   JobFlags job;
 };
 
@@ -135,7 +137,24 @@ struct CompareRules {
 };
 
 struct RecomputeVerdict {
-  std::string bundle;  // Folder.
+  std::string bundle;      // Folder.
+  std::string public_key;  // PEM file; empty: none.
+  JobFlags job;
+};
+
+struct VerifyCheckpoint {
+  std::string checkpoint;
+  std::string manifest;  // File, or worker:PATH; empty: none.
+  JobFlags job;
+};
+struct WriteManifest {
+  std::string checkpoint;
+  std::string output;  // File to write.
+  JobFlags job;
+};
+
+struct Selftest {
+  std::vector<std::string> worker_labels;  // K=V
   JobFlags job;
 };
 
@@ -243,13 +262,15 @@ struct ListFaults {
 using Command =
     std::variant<SubmitBlockReplay, SubmitFullModel, SubmitSweep, SubmitGeneration,
                  SubmitDiagnostic, DecodeLatents, ShowRule, SealRule, CompareRules,
-                 RecomputeVerdict, CompareFiles, CompareMedia, BuildLayout, ListJobs, GetJob,
-                 WatchJobCommand, CancelJob, CompareJobs, DeleteJobs, ShowReport, ListWorkers,
-                 DrainWorker, ListRuns, ShowRun, VerifyRun, CompareRuns, AdoptRun, DeleteRuns,
-                 BackupRuns, CreateToken, ListTokens, RevokeToken, ListFaults>;
+                 RecomputeVerdict, VerifyCheckpoint, WriteManifest, Selftest, CompareFiles,
+                 CompareMedia, BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob,
+                 CompareJobs, DeleteJobs, ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun,
+                 VerifyRun, CompareRuns, AdoptRun, DeleteRuns, BackupRuns, CreateToken, ListTokens,
+                 RevokeToken, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;
+  std::string signing_key;  // PEM file that bundles are signed with; empty: they are not.
   Command command;
 };
 

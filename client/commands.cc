@@ -65,8 +65,8 @@ class CommandRunner {
     if (absl::IsCancelled(result.status()) && environment_.interrupt->IsRaised()) {
       return kExitInterrupted;
     }
-    out_.PrintError(
-        absl::StrCat("plumbline: ", ErrorText(result.status(), flags_, out_.error_style)));
+    out_.PrintError(absl::StrCat(
+        "plumbline: ", ErrorText(WithFileNames(result.status()), flags_, out_.error_style)));
     return ExitStatusOf(result.status());
   }
 
@@ -92,7 +92,21 @@ class CommandRunner {
     return session_->Connect();
   }
 
-  JobRunner Runner() { return JobRunner(session_.get(), &environment_, line_.server.server); }
+  JobRunner Runner() {
+    return JobRunner(session_.get(), &environment_, line_.server.server, line_.signing_key);
+  }
+
+  // Names of uploads in an error mean nothing to who typed the files' names.
+  absl::Status WithFileNames(const absl::Status& status) const {
+    if (uploads_.empty()) return status;
+    absl::Status renamed(status.code(), absl::StrReplaceAll(status.message(), uploads_));
+    std::vector<FieldViolation> violations = GetFieldViolations(status);
+    for (FieldViolation& violation : violations) {
+      violation.field = absl::StrReplaceAll(violation.field, uploads_);
+      violation.description = absl::StrReplaceAll(violation.description, uploads_);
+    }
+    return violations.empty() ? renamed : WithFieldViolations(std::move(renamed), violations);
+  }
 
   // Uploads files of the client's.
   absl::StatusOr<v1::InputFile> Resolve(absl::string_view flag, absl::string_view written) {
@@ -107,6 +121,7 @@ class CommandRunner {
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
                                UploadFile(session_.get(), flag, std::string(written)));
     input.set_artifact(artifact);
+    uploads_.emplace_back(artifact, std::string(written));
     return input;
   }
 
@@ -139,6 +154,7 @@ class CommandRunner {
       PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
                                  UploadFile(session_.get(), "--plugin", file, UploadKind::kPlugin));
       request->spec.add_plugins()->set_artifact(artifact);
+      uploads_.emplace_back(artifact, file);
     }
     request->flags.Add("plugins", "--plugin", "");
     flags_ = request->flags;
@@ -224,6 +240,19 @@ class CommandRunner {
   Result Do(const RecomputeVerdict& command) {
     return SubmitFiles(
         [&](const InputResolver& resolve) { return VerdictRequest(command, resolve); });
+  }
+  Result Do(const VerifyCheckpoint& command) {
+    return Submit(HasUploads(command), /*plugins=*/{}, [&](const InputResolver& resolve) {
+      return VerifyCheckpointRequest(command, path_style(), resolve);
+    });
+  }
+  Result Do(const WriteManifest& command) {
+    return Submit(/*has_uploads=*/false, /*plugins=*/{},
+                  [&](const InputResolver&) { return ManifestRequest(command, path_style()); });
+  }
+  Result Do(const Selftest& command) {
+    return Submit(/*has_uploads=*/false, /*plugins=*/{},
+                  [&](const InputResolver&) { return SelftestRequest(command); });
   }
   Result Do(const CompareFiles& command) {
     return SubmitFiles(
@@ -371,6 +400,7 @@ class CommandRunner {
   Result Do(const ShowReport& command) {
     if (!command.bundle.empty()) {
       PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", command.bundle));
+      PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(line_.signing_key).status());
     }
     PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/false));
     PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report report,
@@ -382,7 +412,8 @@ class CommandRunner {
     }
     if (!command.bundle.empty()) {
       PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(command.job));
-      PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_.get(), report, job, command.bundle));
+      PLUMBLINE_RETURN_IF_ERROR(
+          WriteJobBundle(session_.get(), report, job, line_.signing_key, command.bundle));
     }
     return ExitStatusOf(report.verdict());
   }
@@ -442,10 +473,18 @@ class CommandRunner {
 
   Result Do(const ListFaults& command) {
     std::string lines;
+    const auto list = [&](absl::Span<const FaultInfo> faults) {
+      for (const FaultInfo& fault : faults) {
+        absl::StrAppend(&lines, fault.name, "\t", fault.expected_entry, "\t", fault.sentence, "\n");
+      }
+    };
+    std::vector<FaultInfo> of_kind;
     for (const FaultInfo& fault : Faults()) {
-      if (!command.job_kind.empty() && fault.job != command.job_kind) continue;
-      absl::StrAppend(&lines, fault.name, "\t", fault.expected_entry, "\t", fault.sentence, "\n");
+      if (command.job_kind.empty() || fault.job == command.job_kind) of_kind.push_back(fault);
     }
+    list(of_kind);
+    // Those that no layout of one's own shows are listed by what shows them.
+    if (command.job_kind.empty() || command.job_kind == kSweepLayouts) list(SweepFaults());
     // No fault: a kind without any, or no kind at all.
     if (lines.empty()) PLUMBLINE_RETURN_IF_ERROR(ParseKind("--job", command.job_kind).status());
     out_.Print(lines);
@@ -477,6 +516,7 @@ class CommandRunner {
   const Environment& environment_;
   const Output& out_;
   FlagNames flags_;
+  std::vector<std::pair<std::string, std::string>> uploads_;  // Artifact and file.
   std::unique_ptr<Session> session_;
 };
 

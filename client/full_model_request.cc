@@ -10,10 +10,13 @@
 #include "absl/strings/strip.h"
 #include "client/layout_text.h"
 #include "client/request_parts.h"
+#include "common/files.h"
 #include "common/status.h"
 
 namespace plumbline::client {
 namespace {
+
+constexpr size_t kMaxKeyBytes = 4096;
 
 // A job on rule files: waited for, since its report is what was asked for.
 absl::StatusOr<JobRequest> Waited(JobRequest request, const JobFlags& flags) {
@@ -31,6 +34,9 @@ bool HasUploads(const SubmitFullModel& flags) {
 bool HasUploads(const SubmitBlockReplay& flags) { return HasUploads(flags.captures); }
 
 v1::JobSpec WithoutInputs(v1::JobSpec spec) {
+  if (spec.checkpoint_check().has_verify()) {
+    spec.mutable_checkpoint_check()->mutable_verify()->clear_manifest();
+  }
   if (spec.has_block_replay()) spec.mutable_block_replay()->clear_captures();
   if (!spec.has_full_model()) return spec;
   v1::FullModelSpec& full_model = *spec.mutable_full_model();
@@ -56,10 +62,13 @@ absl::StatusOr<JobRequest> FullModelRequest(const SubmitFullModel& flags, PathSt
   request.flags.Add("composition", "--composition", flags.composition);
   request.flags.Add("inject", "--inject", flags.inject);
   request.flags.Add("save_tensors", "--save-tensors", flags.save_tensors);
-  if (!flags.layout.empty()) {
-    PLUMBLINE_ASSIGN_OR_RETURN(*full_model.add_layouts(), ParseLayout("--layout", flags.layout));
+  const bool named = !flags.layouts.empty();
+  const std::string& layout = named ? flags.layouts : flags.layout;
+  const char* const layout_flag = named ? "--layouts" : "--layout";
+  if (!layout.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(*full_model.add_layouts(), ParseLayout(layout_flag, layout));
   }
-  request.flags.Add("full_model.layouts", "--layout", flags.layout);
+  request.flags.Add("full_model.layouts", layout_flag, layout);
   if (HasCaptures(flags.captures)) {
     PLUMBLINE_RETURN_IF_ERROR(FillCaptures(flags.captures, "full_model.captures", resolve,
                                            full_model.mutable_captures(), &request.flags));
@@ -165,6 +174,12 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                                resolve("BUNDLE", absl::StrCat(flags.bundle, "/", name)));
   }
   request.flags.Add("verdict.files", "BUNDLE", flags.bundle);
+  if (!flags.public_key.empty()) {
+    absl::StatusOr<std::string> key = ReadFile(flags.public_key, kMaxKeyBytes);
+    if (!key.ok()) return FieldError("--public-key", key.status().message(), "a PEM file");
+    request.spec.mutable_verdict()->set_public_key_pem(*std::move(key));
+  }
+  request.flags.Add("verdict.public_key_pem", "--public-key", flags.public_key);
   return Waited(std::move(request), flags.job);
 }
 

@@ -73,7 +73,9 @@ absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, Path
   names.Add("generation.against", "--against", flags.against);
   PLUMBLINE_RETURN_IF_ERROR(FillJobFlags(flags.job, &request));
   request.save_tensors = flags.save_tensors;
-  request.wait = flags.job.wait || !flags.job.report.empty() || !flags.save_tensors.empty();
+  request.bundle = flags.bundle;
+  request.wait = flags.job.wait || !flags.job.report.empty() || !flags.save_tensors.empty() ||
+                 !flags.bundle.empty();
   return request;
 }
 

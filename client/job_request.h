@@ -23,6 +23,7 @@ struct JobRequest {
   std::string save_tensors;  // File to write, empty: none.
   std::string report;        // Likewise.
   std::string rule;          // Likewise.
+  std::string manifest;      // Likewise.
   std::string bundle;        // Folder to write, empty: none.
   std::string difference;    // File to write, empty: none.
   // Files to write, each by what it is for.
@@ -61,9 +62,13 @@ absl::StatusOr<JobRequest> ShowRuleRequest(const ShowRule& flags, const InputRes
 absl::StatusOr<JobRequest> SealRuleRequest(const SealRule& flags, const InputResolver& resolve);
 absl::StatusOr<JobRequest> CompareRulesRequest(const CompareRules& flags,
                                                const InputResolver& resolve);
-// Every file of the bundle's folder is an input.
+// Every file of the bundle's folder is an input. Reads the public key, a file of the client's.
 absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                                           const InputResolver& resolve);
+absl::StatusOr<JobRequest> VerifyCheckpointRequest(const VerifyCheckpoint& flags, PathStyle paths,
+                                                   const InputResolver& resolve);
+absl::StatusOr<JobRequest> ManifestRequest(const WriteManifest& flags, PathStyle paths);
+absl::StatusOr<JobRequest> SelftestRequest(const Selftest& flags);
 absl::StatusOr<JobRequest> ComparisonRequest(const CompareFiles& flags,
                                              const InputResolver& resolve);
 // Of frames that were kept.
@@ -82,6 +87,7 @@ absl::StatusOr<JobRequest> LayoutRequest(const BuildLayout& flags);
 // Whether a flag names a file that must be uploaded.
 bool HasUploads(const SubmitBlockReplay& flags);
 bool HasUploads(const SubmitFullModel& flags);
+bool HasUploads(const VerifyCheckpoint& flags);
 
 // What is left of a specification without its input files: for asking whether the rest is good
 // before any file is sent.

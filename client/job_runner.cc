@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "client/transfer.h"
 #include "client/watch.h"
 #include "common/evidence/bundle.h"
+#include "common/evidence/signature.h"
 #include "common/files.h"
 #include "common/grpc_status.h"
 #include "common/random_id.h"
@@ -41,6 +43,7 @@ std::vector<v1::Artifact> ArtifactsOf(const v1::Job& job, v1::ArtifactRole role)
 
 // What a rule file may take; it is held in memory.
 constexpr size_t kMaxRuleBytes = 64 << 20;
+constexpr size_t kMaxKeyBytes = 4096;
 
 // What a job without enough memory asks too much by.
 absl::string_view LayoutsField(const v1::JobSpec& spec) {
@@ -87,8 +90,20 @@ absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder
                     "a new or an empty folder");
 }
 
+absl::StatusOr<std::string> ReadSigningKey(const std::string& path) {
+  if (path.empty()) return std::string();
+  constexpr absl::string_view kFlag = "--signing-key";
+  absl::StatusOr<std::string> key = ReadFile(path, kMaxKeyBytes);
+  if (!key.ok()) return FieldError(kFlag, key.status().message(), "a PEM file");
+  if (const auto half = PublicKeyOf(*key); !half.ok()) {
+    return FieldError(kFlag, absl::StrCat(Quoted(path), ": ", half.status().message()));
+  }
+  return key;
+}
+
 absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
-                            const std::string& folder) {
+                            const std::string& signing_key, const std::string& folder) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string key, ReadSigningKey(signing_key));
   std::map<std::string, std::string> rules;  // By digest: tasks may share one.
   for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE)) {
     if (rules.count(artifact.sha256()) > 0) continue;
@@ -102,7 +117,7 @@ absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1
   }
   std::vector<std::string> texts;
   for (auto& [digest, text] : rules) texts.push_back(std::move(text));
-  PLUMBLINE_ASSIGN_OR_RETURN(const BundleFiles files, MakeBundle(report, texts));
+  PLUMBLINE_ASSIGN_OR_RETURN(const BundleFiles files, MakeBundle(report, texts, key));
   return WriteBundle(files, folder);
 }
 
@@ -134,8 +149,12 @@ std::string PathForTask(const std::string& path, const std::string& title) {
   return absl::StrCat(path.substr(0, end), "-", word, path.substr(end));
 }
 
-JobRunner::JobRunner(Session* session, const Environment* environment, std::string server)
-    : session_(session), environment_(environment), server_(std::move(server)) {}
+JobRunner::JobRunner(Session* session, const Environment* environment, std::string server,
+                     std::string signing_key)
+    : session_(session),
+      environment_(environment),
+      server_(std::move(server)),
+      signing_key_(std::move(signing_key)) {}
 
 absl::Status JobRunner::Validate(const JobRequest& request) {
   PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request));
@@ -203,8 +222,9 @@ absl::StatusOr<ExitStatus> JobRunner::Deliver(const JobRequest& request, const v
   if (!request.rule.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteRule(request, job));
   if (!request.difference.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteDifference(request, job));
   PLUMBLINE_RETURN_IF_ERROR(WriteOutputs(request, job));
+  if (!request.manifest.empty()) PLUMBLINE_RETURN_IF_ERROR(WriteManifestFile(request, job));
   if (!request.bundle.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_, report, job, request.bundle));
+    PLUMBLINE_RETURN_IF_ERROR(WriteJobBundle(session_, report, job, signing_key_, request.bundle));
   }
   return ExitStatusOf(report.verdict());
 }
@@ -215,16 +235,26 @@ absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& j
     return absl::InternalError(
         absl::StrCat(job.name(), " kept no tensors, though it was asked to"));
   }
+  const bool several = artifacts.size() > 1;
+  std::set<std::string> written;
+  const auto write = [&](const v1::Artifact& artifact, const std::string& path) {
+    // A layout may be asked for twice.
+    std::string free = path;
+    for (int i = 2; !written.insert(free).second; ++i) {
+      free = PathForTask(path, absl::StrCat(i));
+    }
+    return DownloadArtifact(session_, artifact, free);
+  };
+  const auto path_of = [&](const v1::Artifact& artifact) {
+    return several ? PathForTask(request.save_tensors, TitleOfTask(job, artifact.task()))
+                   : request.save_tensors;
+  };
   for (const v1::Artifact& artifact : artifacts) {
-    const std::string path = artifacts.size() == 1 ? request.save_tensors
-                                                   : PathForTask(request.save_tensors,
-                                                                 TitleOfTask(job, artifact.task()));
-    PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session_, artifact, path));
+    PLUMBLINE_RETURN_IF_ERROR(write(artifact, path_of(artifact)));
   }
   for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_KEPT_TENSORS)) {
     const std::string name(absl::StripSuffix(artifact.file_name(), ".safetensors"));
-    PLUMBLINE_RETURN_IF_ERROR(
-        DownloadArtifact(session_, artifact, PathForTask(request.save_tensors, name)));
+    PLUMBLINE_RETURN_IF_ERROR(write(artifact, PathForTask(path_of(artifact), name)));
   }
   return absl::OkStatus();
 }
@@ -233,6 +263,13 @@ absl::Status JobRunner::WriteDifference(const JobRequest& request, const v1::Job
   const std::vector<v1::Artifact> videos = ArtifactsOf(job, v1::ARTIFACT_ROLE_DIFFERENCE);
   if (videos.empty()) return FieldError("--diff", "a sound alone makes no video", "two videos");
   return DownloadArtifact(session_, videos.front(), request.difference);
+}
+
+absl::Status JobRunner::WriteManifestFile(const JobRequest& request, const v1::Job& job) {
+  const std::vector<v1::Artifact> manifests = ArtifactsOf(job, v1::ARTIFACT_ROLE_MANIFEST);
+  // None of a checkpoint with findings, which the report told of.
+  if (manifests.empty()) return absl::OkStatus();
+  return DownloadArtifact(session_, manifests.front(), request.manifest);
 }
 
 absl::Status JobRunner::WriteRule(const JobRequest& request, const v1::Job& job) {
@@ -272,8 +309,12 @@ absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
   if (!request.difference.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--diff", request.difference));
   }
+  if (!request.manifest.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--output", request.manifest));
+  }
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));
+    PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(signing_key_).status());
   }
   for (const auto& [role, path] : request.outputs) {
     PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--out", path));

@@ -17,7 +17,9 @@ namespace plumbline::client {
 class JobRunner {
  public:
   // All must outlive it. `server` is --server as it was typed, for the commands that it suggests.
-  JobRunner(Session* session, const Environment* environment, std::string server);
+  // `signing_key` is the file that bundles are signed with; empty: they are not.
+  JobRunner(Session* session, const Environment* environment, std::string server,
+            std::string signing_key);
 
   // Creates the job. Waits where the request or an embedded coordinator asks for that: prints the
   // report, writes files, and returns what the verdict makes of it; else prints the job's name. A
@@ -34,6 +36,7 @@ class JobRunner {
   absl::Status WriteDifference(const JobRequest& request, const v1::Job& job);
   absl::Status WriteRule(const JobRequest& request, const v1::Job& job);
   absl::Status WriteOutputs(const JobRequest& request, const v1::Job& job);
+  absl::Status WriteManifestFile(const JobRequest& request, const v1::Job& job);
   absl::Status CheckOutputs(const JobRequest& request) const;
   void Withdraw(const std::string& job);
   void TellInterrupted(const std::string& job) const;
@@ -41,15 +44,20 @@ class JobRunner {
   Session* const session_;
   const Environment* const environment_;
   const std::string server_;
+  const std::string signing_key_;
 };
 
 // The whole report of a job, from all its pages.
 absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job);
 
 // Writes the bundle of a finished job to a new folder, with the rule files that its tasks were
-// judged by.
+// judged by, signed with the key in the file `signing_key` where that is not empty.
 absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
-                            const std::string& folder);
+                            const std::string& signing_key, const std::string& folder);
+
+// The text of a signing key's file; "" where `path` is empty. INVALID_ARGUMENT with a violation of
+// --signing-key for what is no such key.
+absl::StatusOr<std::string> ReadSigningKey(const std::string& path);
 
 // INVALID_ARGUMENT with a violation of `flag` where `folder` holds something already.
 absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/block_replay_text.h"
+#include "client/checkpoint_text.h"
 #include "client/decode_text.h"
 #include "client/full_model_text.h"
 #include "client/generation_text.h"
@@ -39,6 +40,10 @@ std::string KindTitle(v1::JobKind kind) {
       return "Verdict of a bundle";
     case v1::JOB_KIND_COMPARISON:
       return "Comparison";
+    case v1::JOB_KIND_CHECKPOINT:
+      return "Checkpoint";
+    case v1::JOB_KIND_SELFTEST:
+      return "Self-test";
     case v1::JOB_KIND_LAYOUT:
       return "Packed layout";
     default:
@@ -95,6 +100,10 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
       return GenerationComparisonText(task, style);
     case v1::TaskReport::kSweep:
       return SweepText(task, style);
+    case v1::TaskReport::kCheckpoint:
+      return CheckpointText(task.checkpoint(), style);
+    case v1::TaskReport::kSelftest:
+      return SelftestText(task.selftest(), style);
     case v1::TaskReport::kRecomputedVerdict:
       return BundleText(task.recomputed_verdict(), style);
     case v1::TaskReport::kRule:

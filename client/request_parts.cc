@@ -63,10 +63,11 @@ bool ParseWorkerPath(absl::string_view written, PathStyle paths, v1::InputFile* 
   return true;
 }
 
-void FillCheckpoint(const std::string& written, PathStyle paths, JobRequest* request) {
+void FillCheckpoint(const std::string& written, PathStyle paths, JobRequest* request,
+                    absl::string_view flag) {
   request->spec.set_checkpoint(paths == PathStyle::kAbsolute ? AbsoluteCheckpoint(written)
                                                              : written);
-  request->flags.Add("checkpoint", "--checkpoint", written);
+  request->flags.Add("checkpoint", flag, written);
 }
 
 absl::Status FillJobFlags(const JobFlags& flags, JobRequest* request) {

@@ -14,7 +14,8 @@
 
 namespace plumbline::client {
 
-void FillCheckpoint(const std::string& written, PathStyle paths, JobRequest* request);
+void FillCheckpoint(const std::string& written, PathStyle paths, JobRequest* request,
+                    absl::string_view flag = "--checkpoint");
 
 absl::Status FillJobFlags(const JobFlags& flags, JobRequest* request);
 

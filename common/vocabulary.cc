@@ -54,6 +54,24 @@ constexpr FaultInfo kFaults[] = {
      "The model is given zeros in the place of the prompt's rows."},
 };
 
+constexpr FaultInfo kSweepFaults[] = {
+    {kBlockReplay, "long-video", "rope_q", "",
+     "At 56 latent frames or more the times of the video's rows are kept in bfloat16 "
+     "(--layouts=sweep).",
+     56},
+    {kFullModel, "long-video", "nodes.block.0", "",
+     "At 56 latent frames or more the times of the video's rows are kept in bfloat16, in every "
+     "block (--layouts=sweep).",
+     56},
+};
+
+// Frames 124, 141, ..., 345: latent frames 5 n + 2, audio latents frames / 24 * 40 to the nearest.
+constexpr absl::string_view kSweep[] = {
+    "97,37,2,2,207,none",  "31,42,2,4,235,first", "64,47,4,2,263,last", "7,52,4,4,292,first+last",
+    "101,57,2,8,320,none", "45,62,8,2,348,first", "1,67,4,6,377,last",  "150,72,6,4,405,first+last",
+    "88,77,2,2,433,none",  "23,82,4,2,462,first", "61,87,2,6,490,last", "5,92,6,2,518,first+last",
+    "41,97,2,4,547,none",  "77,102,2,2,575,first"};
+
 constexpr NamedLayout kLayouts[] = {
     {"tiny", "104,2,12,16,8,first"},
     {"small", "291,7,14,20,37,first"},
@@ -89,23 +107,29 @@ constexpr absl::string_view kProviderVariants[] = {"default", "sdpa-flash", "sdp
 }  // namespace
 
 absl::Span<const FaultInfo> Faults() { return kFaults; }
+absl::Span<const FaultInfo> SweepFaults() { return kSweepFaults; }
 
 const FaultInfo* FindFault(absl::string_view job, absl::string_view name) {
-  for (const FaultInfo& fault : kFaults) {
-    if (fault.job == job && fault.name == name) return &fault;
+  for (absl::Span<const FaultInfo> faults : {Faults(), SweepFaults()}) {
+    for (const FaultInfo& fault : faults) {
+      if (fault.job == job && fault.name == name) return &fault;
+    }
   }
   return nullptr;
 }
 
 std::string FaultNames(absl::string_view job) {
   std::vector<absl::string_view> names;
-  for (const FaultInfo& fault : kFaults) {
-    if (fault.job == job) names.push_back(fault.name);
+  for (absl::Span<const FaultInfo> faults : {Faults(), SweepFaults()}) {
+    for (const FaultInfo& fault : faults) {
+      if (fault.job == job) names.push_back(fault.name);
+    }
   }
   return absl::StrJoin(names, ", ");
 }
 
 absl::Span<const NamedLayout> NamedLayouts() { return kLayouts; }
+absl::Span<const absl::string_view> SweepLayouts() { return kSweep; }
 absl::Span<const absl::string_view> NodeGroups() { return kGroups; }
 absl::Span<const absl::string_view> BlockNodes() { return kBlockNodes; }
 absl::Span<const absl::string_view> BoundaryNodes() { return kBoundaryNodes; }

@@ -18,10 +18,15 @@ struct FaultInfo {
   absl::string_view expected_entry;  // What first_failure must name.
   absl::string_view expected_gate;   // The gate it must name; empty: any.
   absl::string_view sentence;        // What is wrong with the candidate, for a person.
+  // Where it shows: at so many latent frames or more. At fewer it changes nothing.
+  int64_t least_latent_frames = 0;
 };
 
-// Every fault, in the order in which they are listed.
+// The faults that any layout shows, in the order in which they are listed.
 absl::Span<const FaultInfo> Faults();
+
+// Those that only the layouts of a sweep show, likewise.
+absl::Span<const FaultInfo> SweepFaults();
 
 // Null if jobs of this kind know no such fault.
 const FaultInfo* FindFault(absl::string_view job, absl::string_view name);
@@ -37,6 +42,14 @@ struct NamedLayout {
 
 // "tiny", "small", "medium", "released".
 absl::Span<const NamedLayout> NamedLayouts();
+
+// What stands for all of SweepLayouts() in a request.
+inline constexpr absl::string_view kSweepLayouts = "sweep";
+
+// One layout for every duration that the released model takes, 17 n + 5 frames from 124 to 345,
+// with the sound that goes with it, on small canvases from 1:4 to 4:1, without keyframes and with
+// either and both, rows odd and even. In the form of NamedLayout::sizes.
+absl::Span<const absl::string_view> SweepLayouts();
 
 // What a composition may name instead of single nodes: "gemms", "norms", "qk_norm", "residuals",
 // "interim", "all".

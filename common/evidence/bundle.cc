@@ -13,7 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/evidence/error_table.h"
+#include "common/evidence/figures.h"
 #include "common/evidence/redact.h"
+#include "common/evidence/run_tables.h"
+#include "common/evidence/signature.h"
 #include "common/files.h"
 #include "common/sha256.h"
 #include "common/status.h"
@@ -24,12 +27,14 @@ namespace {
 using nlohmann::json;
 
 constexpr char kIdentityFile[] = "identity.json";
-constexpr char kErrorsFile[] = "errors.csv";
 
 constexpr size_t kMostFiles = 1024;
 constexpr size_t kMostFileBytes = size_t{512} << 20;
 constexpr size_t kMostBundleBytes = size_t{1} << 30;
 constexpr size_t kMostPathCharacters = 128;
+// Begins SHA256SUMS; behind it stands the digest of the lines that follow. `sha256sum -c` reads it
+// as a comment.
+constexpr absl::string_view kSumsHead = "# plumbline-bundle-1 ";
 
 absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
@@ -75,7 +80,7 @@ std::string Sums(const BundleFiles& files) {
   for (const auto& [path, contents] : files) {
     absl::StrAppend(&text, Sha256Hex(contents), "  ", path, "\n");
   }
-  return text;
+  return absl::StrCat(kSumsHead, Sha256Hex(text), "\n", text);
 }
 
 bool IsPlainPath(absl::string_view path) {
@@ -91,9 +96,13 @@ bool IsDigest(absl::string_view text) {
          });
 }
 
-// What SHA256SUMS says; false where a line of it says nothing.
+// What SHA256SUMS says; false where it is not what its first line says, or a line says nothing.
 bool ReadSums(absl::string_view text, std::map<std::string, std::string>* digests) {
-  bool whole = absl::ConsumeSuffix(&text, "\n");
+  bool whole = absl::ConsumePrefix(&text, kSumsHead);
+  const size_t end = text.find('\n');
+  const absl::string_view digest_of_rest = text.substr(0, end);
+  text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+  whole = whole && digest_of_rest == Sha256Hex(text) && absl::ConsumeSuffix(&text, "\n");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     const absl::string_view digest = line.substr(0, 64);
     absl::string_view path = line.substr(std::min<size_t>(64, line.size()));
@@ -103,6 +112,20 @@ bool ReadSums(absl::string_view text, std::map<std::string, std::string>* digest
     }
   }
   return whole;
+}
+
+// Whether the signature verifies under the bundle's own key and under the given one.
+absl::StatusOr<bool> IsSigned(const BundleFiles& files, const std::string& sums,
+                              const std::string& signature, const std::string& public_key_pem,
+                              v1::VerdictReport* report) {
+  const auto own_key = files.find(kBundlePublicKey);
+  // A key of the bundle's that is none is its own finding.
+  const bool own =
+      own_key != files.end() && VerifyEd25519(own_key->second, sums, signature).value_or(false);
+  if (public_key_pem.empty()) return own;
+  PLUMBLINE_ASSIGN_OR_RETURN(const bool valid, VerifyEd25519(public_key_pem, sums, signature));
+  report->set_signature_valid(valid);
+  return own && valid;
 }
 
 }  // namespace
@@ -117,17 +140,33 @@ absl::StatusOr<std::string> VerdictJson(const v1::Report& report) {
   return FileOf({{"verdict", std::move(verdict)}, {"tasks", std::move(tasks)}});
 }
 
-absl::StatusOr<BundleFiles> MakeBundle(v1::Report report, const std::vector<std::string>& rules) {
+absl::StatusOr<BundleFiles> MakeBundle(v1::Report report, const std::vector<std::string>& rules,
+                                       const std::string& signing_key_pem) {
   Redact(&report);
   BundleFiles files;
   PLUMBLINE_ASSIGN_OR_RETURN(files[kBundleReport], MessageJson(report));
   PLUMBLINE_ASSIGN_OR_RETURN(files[kBundleVerdict], VerdictJson(report));
   PLUMBLINE_ASSIGN_OR_RETURN(files[kIdentityFile], IdentityJson(report));
-  files[kErrorsFile] = ErrorTableCsv(report);
+  const std::pair<const char*, std::string> tables[] = {
+      {"errors.csv", ErrorTableCsv(report)},
+      {"timings.csv", TimingTableCsv(report)},
+      {"latent_drift.csv", LatentDriftCsv(report)},
+      {"quality.csv", QualityCsv(report)}};
+  for (const auto& [path, text] : tables) {
+    if (!text.empty()) files[path] = text;
+  }
+  for (auto& [path, svg] : Figures(report)) files[path] = svg;
   for (size_t i = 0; i < rules.size(); ++i) {
     files[rules.size() == 1 ? "rule.json" : absl::StrCat("rule-", i + 1, ".json")] = rules[i];
   }
+  if (!signing_key_pem.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(files[kBundlePublicKey], PublicKeyOf(signing_key_pem));
+  }
   files[kBundleSums] = Sums(files);
+  if (!signing_key_pem.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(files[kBundleSignature],
+                               SignEd25519(signing_key_pem, files[kBundleSums]));
+  }
   return files;
 }
 
@@ -182,11 +221,14 @@ absl::StatusOr<v1::Report> ReportOfBundle(const BundleFiles& files) {
   return report;
 }
 
-void CheckBundleFiles(const BundleFiles& files, v1::VerdictReport* report) {
+absl::Status CheckBundleFiles(const BundleFiles& files, const std::string& public_key_pem,
+                              v1::VerdictReport* report) {
   std::map<std::string, std::string> expected;
   bool sums_are_whole = false;
-  if (const auto sums = files.find(kBundleSums); sums != files.end()) {
-    sums_are_whole = ReadSums(sums->second, &expected);
+  std::string sums;
+  if (const auto found = files.find(kBundleSums); found != files.end()) {
+    sums = found->second;
+    sums_are_whole = ReadSums(sums, &expected);
   } else {
     report->add_missing(kBundleSums);
   }
@@ -198,6 +240,13 @@ void CheckBundleFiles(const BundleFiles& files, v1::VerdictReport* report) {
       file.set_passed(sums_are_whole);
       continue;
     }
+    if (path == kBundleSignature) {
+      report->set_signature_present(true);
+      PLUMBLINE_ASSIGN_OR_RETURN(const bool valid,
+                                 IsSigned(files, sums, contents, public_key_pem, report));
+      file.set_passed(valid);
+      continue;
+    }
     const auto listed = expected.find(path);
     if (listed == expected.end()) continue;
     file.set_expected_sha256(listed->second);
@@ -206,6 +255,12 @@ void CheckBundleFiles(const BundleFiles& files, v1::VerdictReport* report) {
   for (const auto& [path, digest] : expected) {
     if (files.count(path) == 0) report->add_missing(path);
   }
+  // A key in it speaks of a signature.
+  const bool unsigned_key = expected.count(kBundlePublicKey) > 0 && !report->signature_present();
+  if (unsigned_key || (!public_key_pem.empty() && !report->signature_present())) {
+    report->add_missing(kBundleSignature);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline

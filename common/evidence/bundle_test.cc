@@ -5,13 +5,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/evidence/redact.h"
+#include "common/evidence/signature.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
@@ -72,8 +77,9 @@ class BundleTest : public testing::Test {
 
 TEST_F(BundleTest, HoldsReportVerdictIdentityErrorsAndRule) {
   const BundleFiles files = SmallBundle();
-  EXPECT_THAT(files, ElementsAre(Key("SHA256SUMS"), Key("errors.csv"), Key("identity.json"),
-                                 Key("report.json"), Key("rule.json"), Key("verdict.json")));
+  EXPECT_THAT(files, ElementsAre(Key("SHA256SUMS"), Key("error_by_block.svg"), Key("errors.csv"),
+                                 Key("identity.json"), Key("report.json"), Key("rule.json"),
+                                 Key("verdict.json")));
   // Proto field names, and defaults printed.
   const auto report = nlohmann::json::parse(files.at("report.json"));
   EXPECT_EQ(report["tasks"][0]["full_model"]["rule_made_here"], false);
@@ -162,7 +168,7 @@ TEST_F(BundleTest, OnlyPlainFilesAreRead) {
 TEST_F(BundleTest, SumsFindWhatWasChangedAddedAndTakenAway) {
   const auto check = [](const BundleFiles& files) {
     v1::VerdictReport report;
-    CheckBundleFiles(files, &report);
+    EXPECT_TRUE(CheckBundleFiles(files, "", &report).ok());
     return report;
   };
   const auto failed = [](const v1::VerdictReport& report) {
@@ -187,7 +193,7 @@ TEST_F(BundleTest, SumsFindWhatWasChangedAddedAndTakenAway) {
   files = SmallBundle();
   files.erase("SHA256SUMS");
   EXPECT_THAT(check(files).missing(), ElementsAre("SHA256SUMS"));
-  EXPECT_EQ(failed(check(files)).size(), 5u);
+  EXPECT_EQ(failed(check(files)).size(), 6u);
 
   const std::string sums = SmallBundle().at("SHA256SUMS");
   for (const std::string& damaged :
@@ -197,6 +203,169 @@ TEST_F(BundleTest, SumsFindWhatWasChangedAddedAndTakenAway) {
     files["SHA256SUMS"] = damaged;
     EXPECT_THAT(failed(check(files)), testing::Contains("SHA256SUMS")) << damaged;
   }
+}
+
+// Every byte of every file, one at a time: the file is named, and it alone.
+TEST_F(BundleTest, OneChangedByteIsNamed) {
+  const BundleFiles files = SmallBundle();
+  for (const auto& [path, contents] : files) {
+    const size_t step = std::max<size_t>(1, contents.size() / 200);
+    for (size_t at = 0; at < contents.size(); at += step) {
+      BundleFiles changed = files;
+      changed[path][at] = static_cast<char>(changed[path][at] ^ 1);
+      v1::VerdictReport report;
+      ASSERT_TRUE(CheckBundleFiles(changed, "", &report).ok());
+      std::vector<std::string> bad;
+      for (const v1::VerdictReport::File& file : report.files()) {
+        if (!file.passed()) bad.push_back(file.path());
+      }
+      EXPECT_THAT(bad, testing::Contains(path)) << "byte " << at;
+      if (path == "SHA256SUMS") continue;
+      EXPECT_THAT(bad, ElementsAre(path)) << "byte " << at;
+    }
+  }
+}
+
+// openssl genpkey -algorithm ed25519
+constexpr char kPrivateKey[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MC4CAQAwBQYDK2VwBCIEIAnHIjllpKePgtvh9o5A3mFRZP1On/bcj018x8DJtSD9\n"
+    "-----END PRIVATE KEY-----\n";
+constexpr char kOtherPrivateKey[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MC4CAQAwBQYDK2VwBCIEIF4jgbGS+YPJgrn8KMlKq1iNKq6dwWcr+FcwwRj+Anmd\n"
+    "-----END PRIVATE KEY-----\n";
+
+TEST_F(BundleTest, SignatureIsCheckedUnderItsOwnKeyAndAGivenOne) {
+  const auto files = MakeBundle(SmallReport(), {}, kPrivateKey);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const std::string key = files->at(kBundlePublicKey);
+  EXPECT_EQ(key, *PublicKeyOf(kPrivateKey));
+  EXPECT_EQ(files->at(kBundleSignature).size(), kSignatureBytes);
+  // Equal bytes are signed equally.
+  EXPECT_EQ(*MakeBundle(SmallReport(), {}, kPrivateKey), *files);
+
+  const auto check = [](const BundleFiles& bundle, const std::string& public_key) {
+    v1::VerdictReport report;
+    EXPECT_TRUE(CheckBundleFiles(bundle, public_key, &report).ok());
+    return report;
+  };
+  const auto bad = [](const v1::VerdictReport& report) {
+    std::vector<std::string> paths(report.missing().begin(), report.missing().end());
+    for (const v1::VerdictReport::File& file : report.files()) {
+      if (!file.passed()) paths.push_back(file.path());
+    }
+    return paths;
+  };
+  v1::VerdictReport report = check(*files, key);
+  EXPECT_TRUE(report.signature_present());
+  EXPECT_TRUE(report.signature_valid());
+  EXPECT_THAT(bad(report), IsEmpty());
+  report = check(*files, "");
+  EXPECT_FALSE(report.signature_valid());
+  EXPECT_THAT(bad(report), IsEmpty());
+  EXPECT_THAT(bad(check(*files, *PublicKeyOf(kOtherPrivateKey))), ElementsAre(kBundleSignature));
+  // Signed again by somebody else.
+  const auto forged = MakeBundle(SmallReport(), {}, kOtherPrivateKey);
+  EXPECT_THAT(bad(check(*forged, "")), IsEmpty());
+  EXPECT_THAT(bad(check(*forged, key)), ElementsAre(kBundleSignature));
+  for (size_t i = 0; i < kSignatureBytes; ++i) {
+    BundleFiles changed = *files;
+    changed[kBundleSignature][i] ^= 4;
+    EXPECT_THAT(bad(check(changed, "")), ElementsAre(kBundleSignature));
+  }
+  BundleFiles unsigned_files = *files;
+  unsigned_files.erase(kBundleSignature);
+  EXPECT_THAT(bad(check(unsigned_files, "")), ElementsAre(kBundleSignature));
+  EXPECT_THAT(bad(check(SmallBundle(), key)), ElementsAre(kBundleSignature));
+
+  v1::VerdictReport unused;
+  EXPECT_EQ(CheckBundleFiles(*files, "no key", &unused).code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status refused = MakeBundle(SmallReport(), {}, "secret").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("secret")));
+}
+
+// Fills every text of every message within reach.
+void PlantEverywhere(google::protobuf::Message* message, int depth) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  const google::protobuf::Descriptor& type = *message->GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* const field = type.field(i);
+    if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING) {
+      const std::string text = absl::StrCat("/home/", kPlanted, "/x");
+      if (field->is_repeated()) {
+        reflection.AddString(message, field, text);
+      } else {
+        reflection.SetString(message, field, text);
+      }
+    } else if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (depth == 0 || field->message_type()->full_name().find("plumbline") != 0) continue;
+      // Members of a oneof push each other out: the last one stays, and each has its own turn in
+      // the test below.
+      PlantEverywhere(field->is_repeated() ? reflection.AddMessage(message, field)
+                                           : reflection.MutableMessage(message, field),
+                      depth - 1);
+    }
+  }
+}
+
+// Every text that a report can hold has been spoken for; those taken out and free texts let no path
+// through.
+TEST_F(BundleTest, EveryTextHasAFate) {
+  std::vector<const google::protobuf::Descriptor*> types = {v1::Report::descriptor()};
+  for (size_t i = 0; i < types.size(); ++i) {
+    for (int f = 0; f < types[i]->field_count(); ++f) {
+      const google::protobuf::FieldDescriptor* const field = types[i]->field(f);
+      const std::string name = field->full_name().substr(strlen("plumbline.v1."));
+      if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING) {
+        EXPECT_NE(FateOf(name), TextFate::kUnknown)
+            << name << ": can it hold a host, a user, an address or a path? (redact.cc)";
+      } else if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+        const auto* const type = field->message_type();
+        if (type->full_name().find("plumbline.v1.") == 0 &&
+            std::find(types.begin(), types.end(), type) == types.end()) {
+          types.push_back(type);
+        }
+      }
+    }
+  }
+  EXPECT_GT(types.size(), 60u);
+  // What is not kept word for word lets nothing through, wherever it stands.
+  v1::Report report;
+  PlantEverywhere(&report, 6);
+  Redact(&report);
+  const std::function<void(const google::protobuf::Message&)> check =
+      [&](const google::protobuf::Message& message) {
+        std::vector<const google::protobuf::FieldDescriptor*> fields;
+        const google::protobuf::Reflection& reflection = *message.GetReflection();
+        reflection.ListFields(message, &fields);
+        for (const auto* field : fields) {
+          const std::string name = field->full_name().substr(strlen("plumbline.v1."));
+          const bool kept = FateOf(name) == TextFate::kKept;
+          for (int i = 0; i < (field->is_repeated() ? reflection.FieldSize(message, field) : 1);
+               ++i) {
+            if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING && !kept) {
+              EXPECT_THAT(field->is_repeated() ? reflection.GetRepeatedString(message, field, i)
+                                               : reflection.GetString(message, field),
+                          Not(HasSubstr(kPlanted)))
+                  << name;
+            } else if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+              check(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                         : reflection.GetMessage(message, field));
+            }
+          }
+        }
+      };
+  check(report);
+}
+
+TEST(WithoutPathsTest, OnlyPathsAndAddressesGo) {
+  EXPECT_EQ(WithoutPaths("a/b, 3 / 4 and 1/2 stay: worst 0.5 (q_proj)"),
+            "a/b, 3 / 4 and 1/2 stay: worst 0.5 (q_proj)");
+  EXPECT_EQ(WithoutPaths("/home/me/x: no such file; ~/y, file:///z (/a) \"/b c\""),
+            "(path) no such file; (path), (path) ((path)) \"(path) c\"");
+  EXPECT_EQ(WithoutPaths(""), "");
 }
 
 }  // namespace

@@ -1,21 +1,18 @@
 #include "common/evidence/error_table.h"
 
-#include <initializer_list>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/evidence/canonical_json.h"
+#include "common/evidence/csv.h"
 
 namespace plumbline {
 namespace {
 
 class Table {
  public:
-  Table() {
-    AddLine({"task", "order", "tensor", "side", "relative_l2", "max_abs", "bound", "bound_ratio",
-             "passed"});
-  }
+  Table()
+      : csv_({"task", "order", "tensor", "side", "relative_l2", "max_abs", "bound", "bound_ratio",
+              "passed"}) {}
 
   // One task's tensors follow.
   void StartTask(const std::string& title) {
@@ -33,29 +30,16 @@ class Table {
                 const v1::TensorComparison& error, absl::string_view bound,
                 absl::string_view bound_ratio, absl::string_view passed) {
     const bool measured = error.incomparable().empty();
-    AddLine({task_, absl::StrCat(order_), tensor, side,
-             measured ? CanonicalDouble(error.relative_l2()) : "",
-             measured ? CanonicalDouble(error.max_abs()) : "", bound, bound_ratio, passed});
+    const std::string order = absl::StrCat(order_);
+    const std::string relative_l2 = measured ? CanonicalDouble(error.relative_l2()) : "";
+    const std::string max_abs = measured ? CanonicalDouble(error.max_abs()) : "";
+    csv_.AddLine({task_, order, tensor, side, relative_l2, max_abs, bound, bound_ratio, passed});
   }
 
-  std::string Take() { return std::move(text_); }
+  std::string Take() { return csv_.Take(); }
 
  private:
-  void AddLine(std::initializer_list<absl::string_view> fields) {
-    absl::string_view separator = "";
-    for (absl::string_view field : fields) {
-      absl::StrAppend(&text_, separator);
-      separator = ",";
-      if (field.find_first_of(",\"\r\n") == absl::string_view::npos) {
-        absl::StrAppend(&text_, field);
-      } else {
-        absl::StrAppend(&text_, "\"", absl::StrReplaceAll(field, {{"\"", "\"\""}}), "\"");
-      }
-    }
-    text_ += "\r\n";
-  }
-
-  std::string text_;
+  CsvText csv_;
   std::string task_;
   int order_ = 0;
 };

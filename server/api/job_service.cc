@@ -13,6 +13,7 @@
 #include "server/api/generation_references.h"
 #include "server/api/job_filter.h"
 #include "server/api/job_reads.h"
+#include "server/api/job_uploads.h"
 #include "server/api/report.h"
 #include "server/api/watch_streams.h"
 #include "server/proto_util.h"
@@ -90,6 +91,11 @@ class JobServiceImpl final : public JobServiceGate {
         absl::StatusOr<std::vector<v1::Artifact>> artifacts = api_.store->ReadArtifactsOf(*number);
         status.Update(record.status());
         status.Update(artifacts.status());
+        if (status.ok()) {
+          const auto uploads = UploadsOfJobAlone(*api_.store, *number, *record);
+          status.Update(uploads.status());
+          if (uploads.ok()) artifacts->insert(artifacts->end(), uploads->begin(), uploads->end());
+        }
         if (status.ok()) {
           Delete(call, caller, *number, *record, *std::move(artifacts));
           return;

@@ -22,6 +22,7 @@ constexpr size_t kMaxPatternBytes = 256;
 constexpr int kMaxSeeds = 1000;
 constexpr int kMaxSwappedSeeds = 40;
 constexpr int kMaxBundleFiles = 1000;
+constexpr size_t kMaxKeyBytes = 4096;
 constexpr uint64_t kDefaultSeeds = 10;
 // Fewer make no ensemble.
 constexpr size_t kLeastProviders = 3;
@@ -88,6 +89,17 @@ void CheckKeep(const v1::FullModelSpec& full_model, SpecChecker* checker) {
   }
 }
 
+// What holds for the inputs of one layout alone.
+void RefuseOneLayout(const v1::FullModelSpec& full_model, SpecChecker* checker) {
+  const std::pair<absl::string_view, bool> fields[] = {
+      {"spec.full_model.captures", full_model.has_captures()},
+      {"spec.full_model.rule", full_model.has_rule()},
+      {"spec.full_model.freeze_rule", full_model.freeze_rule()}};
+  for (const auto& [field, given] : fields) {
+    if (given) checker->Add(field, "is of one layout, and a sweep has many", "nothing");
+  }
+}
+
 // What needs a candidate, of a job that runs none.
 void RefuseCandidate(const v1::JobSpec& spec, SpecChecker* checker) {
   const std::pair<absl::string_view, bool> fields[] = {
@@ -105,13 +117,17 @@ void RefuseCandidate(const v1::JobSpec& spec, SpecChecker* checker) {
 void CheckFullModel(v1::JobSpec* spec, SpecChecker* checker) {
   v1::FullModelSpec& full_model = *spec->mutable_full_model();
   checker->Checkpoint("spec.checkpoint", spec->checkpoint());
+  const bool sweeps =
+      full_model.layouts_size() == 1 && full_model.layouts(0).name() == kSweepLayouts;
+  if (full_model.layouts_size() > 1) {
+    checker->Add("spec.full_model.layouts", absl::StrCat(full_model.layouts_size(), " layouts"),
+                 "one layout, `sweep`, or none with captured inputs");
+  }
+  SpecChecker::ExpandSweep(full_model.mutable_layouts());
   if (!full_model.layouts().empty() || !full_model.has_captures()) {
     checker->Layouts("spec.full_model.layouts", full_model.mutable_layouts());
   }
-  if (full_model.layouts_size() > 1) {
-    checker->Add("spec.full_model.layouts", absl::StrCat(full_model.layouts_size(), " layouts"),
-                 "one layout, or none with captured inputs");
-  }
+  if (sweeps) RefuseOneLayout(full_model, checker);
   checker->Captures("spec.full_model.captures", full_model.captures());
   checker->Composition(kWholeModel, spec);
   CheckProviders(
@@ -197,8 +213,9 @@ void CheckVerdict(const v1::JobSpec& spec, SpecChecker* checker) {
     }
     checker->File(absl::StrCat("spec.verdict.files[", path, "]"), file);
   }
-  if (!spec.verdict().public_key_pem().empty()) {
-    checker->Add("spec.verdict.public_key_pem", "this server checks no signatures", "nothing");
+  const std::string& key = spec.verdict().public_key_pem();
+  if (!key.empty() && (key.size() > kMaxKeyBytes || !absl::StrContains(key, "BEGIN PUBLIC KEY"))) {
+    checker->Add("spec.verdict.public_key_pem", "is no public key", "an Ed25519 public key in PEM");
   }
 }
 

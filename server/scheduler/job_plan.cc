@@ -252,6 +252,10 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
   std::string unknown;
   switch (kind) {
     case v1::JOB_KIND_UNSPECIFIED:  // A bad request, which validation names.
+    case v1::JOB_KIND_BLOCK_REPLAY:
+    case v1::JOB_KIND_FULL_MODEL:
+    case v1::JOB_KIND_CHECKPOINT:
+    case v1::JOB_KIND_SELFTEST:
     case v1::JOB_KIND_LAYOUT:
     case v1::JOB_KIND_SWEEP:
     case v1::JOB_KIND_RULE:
@@ -260,17 +264,6 @@ absl::Status CheckKind(const v1::JobSpec& spec) {
     case v1::JOB_KIND_DIAGNOSTIC:
     case v1::JOB_KIND_DECODE:
       return absl::OkStatus();
-    case v1::JOB_KIND_BLOCK_REPLAY:
-    case v1::JOB_KIND_FULL_MODEL: {
-      const auto& layouts = kind == v1::JOB_KIND_FULL_MODEL ? spec.full_model().layouts()
-                                                            : spec.block_replay().layouts();
-      if (std::none_of(layouts.begin(), layouts.end(),
-                       [](const v1::Layout& layout) { return layout.name() == "sweep"; })) {
-        return absl::OkStatus();
-      }
-      unknown = absl::StrCat("the layout `sweep` of ", KindName(kind), " jobs");
-      break;
-    }
     case v1::JOB_KIND_COMPARISON:
       if (spec.comparison().subject_case() != v1::ComparisonSpec::kRuns) return absl::OkStatus();
       unknown = "comparison jobs of `runs`";
@@ -294,23 +287,28 @@ std::string LayoutTitle(const v1::Layout& layout) {
   return text;
 }
 
+v1::Layout LayoutOfSizes(absl::string_view sizes) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(sizes, ',');
+  v1::Layout layout;
+  int32_t counts[5] = {};
+  for (int i = 0; i < 5; ++i) {
+    if (!absl::SimpleAtoi(parts[i], &counts[i])) return layout;
+  }
+  layout.set_text_rows(counts[0]);
+  layout.set_frames(counts[1]);
+  layout.set_height(counts[2]);
+  layout.set_width(counts[3]);
+  layout.set_audio_latents(counts[4]);
+  if (absl::StrContains(parts[5], "first")) layout.add_keyframes(v1::KEYFRAME_FIRST);
+  if (absl::StrContains(parts[5], "last")) layout.add_keyframes(v1::KEYFRAME_LAST);
+  return layout;
+}
+
 v1::Layout ResolveLayout(const v1::Layout& layout) {
   for (const NamedLayout& named : NamedLayouts()) {
     if (layout.name() != named.name) continue;
-    const std::vector<absl::string_view> parts = absl::StrSplit(named.sizes, ',');
-    v1::Layout resolved;
+    v1::Layout resolved = LayoutOfSizes(named.sizes);
     resolved.set_name(layout.name());
-    int32_t sizes[5] = {};
-    for (int i = 0; i < 5; ++i) {
-      if (!absl::SimpleAtoi(parts[i], &sizes[i])) return layout;
-    }
-    resolved.set_text_rows(sizes[0]);
-    resolved.set_frames(sizes[1]);
-    resolved.set_height(sizes[2]);
-    resolved.set_width(sizes[3]);
-    resolved.set_audio_latents(sizes[4]);
-    if (absl::StrContains(parts[5], "first")) resolved.add_keyframes(v1::KEYFRAME_FIRST);
-    if (absl::StrContains(parts[5], "last")) resolved.add_keyframes(v1::KEYFRAME_LAST);
     return resolved;
   }
   return layout;
@@ -333,6 +331,10 @@ std::vector<store::TaskRecord> PlanTasks(const v1::Job& job) {
       return {NewTask(job, 0, "rule", spec)};
     case v1::JobSpec::kVerdict:
       return {NewTask(job, 0, "bundle", spec)};
+    case v1::JobSpec::kCheckpointCheck:
+      return {NewTask(job, 0, "checkpoint", spec)};
+    case v1::JobSpec::kSelftest:
+      return {NewTask(job, 0, "selftest", spec)};
     case v1::JobSpec::kGeneration:
       return PlanSeeds(job);
     case v1::JobSpec::kDiagnostic:

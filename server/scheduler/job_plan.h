@@ -24,6 +24,9 @@ absl::Status CheckKind(const v1::JobSpec& spec);
 // The layout's name, or its sizes as --layout takes them: "7,2,6,8,5,first".
 std::string LayoutTitle(const v1::Layout& layout);
 
+// "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES", as the vocabulary writes them.
+v1::Layout LayoutOfSizes(absl::string_view sizes);
+
 // The sizes of a layout that only has a name, as it is where it has none or an unknown one.
 v1::Layout ResolveLayout(const v1::Layout& layout);
 // Rows of a packed sequence of this (resolved) layout.

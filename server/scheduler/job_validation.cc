@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "common/vocabulary.h"
+#include "server/scheduler/checkpoint_validation.h"
 #include "server/scheduler/full_model_validation.h"
 #include "server/scheduler/generation_validation.h"
 #include "server/scheduler/job_plan.h"
@@ -83,6 +84,7 @@ void CheckBlockReplay(v1::JobSpec* spec, SpecChecker* checker) {
   v1::BlockReplaySpec& replay = *spec->mutable_block_replay();
   checker->Checkpoint("spec.checkpoint", spec->checkpoint());
   checker->Range("spec.block_replay.block", replay.block(), 0, kMaxBlock);
+  SpecChecker::ExpandSweep(replay.mutable_layouts());
   if (!replay.layouts().empty() || !replay.has_captures()) {
     checker->Layouts("spec.block_replay.layouts", replay.mutable_layouts());
   }
@@ -195,6 +197,12 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
     case v1::JobSpec::kDecode:
       CheckDecode(spec, &checker);
       break;
+    case v1::JobSpec::kCheckpointCheck:
+      CheckCheckpoint(*spec, &checker);
+      break;
+    case v1::JobSpec::kSelftest:
+      CheckSelftest(*spec, &checker);
+      break;
     case v1::JobSpec::kLayout:
       CheckLayout(*spec, &checker);
       break;
@@ -203,8 +211,8 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
       break;
     default:
       checker.Add("spec", "has no kind",
-                  "block_replay, full_model, sweep, generation, diagnostic, rule, verdict, layout "
-                  "or comparison");
+                  "block_replay, full_model, sweep, generation, decode, diagnostic, "
+                  "checkpoint_check, rule, verdict, layout, comparison or selftest");
   }
   return checker.Result();
 }

@@ -176,6 +176,18 @@ void SpecChecker::Layouts(const std::string& field,
   }
 }
 
+void SpecChecker::ExpandSweep(google::protobuf::RepeatedPtrField<v1::Layout>* layouts) {
+  google::protobuf::RepeatedPtrField<v1::Layout> expanded;
+  for (const v1::Layout& layout : *layouts) {
+    if (layout.name() != kSweepLayouts) {
+      *expanded.Add() = layout;
+      continue;
+    }
+    for (absl::string_view sizes : SweepLayouts()) *expanded.Add() = LayoutOfSizes(sizes);
+  }
+  layouts->Swap(&expanded);
+}
+
 void SpecChecker::Captures(const std::string& field, const v1::CaptureSet& captures) {
   if (captures.has_inputs()) File(field + ".inputs", captures.inputs());
   if (captures.has_golden()) File(field + ".golden", captures.golden());

@@ -37,6 +37,8 @@ class SpecChecker {
   void Layout(const std::string& field, const v1::Layout& layout);
   // Puts `tiny` in where there is none.
   void Layouts(const std::string& field, google::protobuf::RepeatedPtrField<v1::Layout>* layouts);
+  // Puts the layouts that `sweep` stands for in its place.
+  static void ExpandSweep(google::protobuf::RepeatedPtrField<v1::Layout>* layouts);
   void File(const std::string& field, const v1::InputFile& file);
   void Captures(const std::string& field, const v1::CaptureSet& captures);
   void Checkpoint(const std::string& field, absl::string_view checkpoint);

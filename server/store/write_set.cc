@@ -113,6 +113,9 @@ void WriteSet::PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> 
 
 void WriteSet::DeleteArtifact(const v1::Artifact& artifact) {
   Delete(Family::kArtifacts, keys::Artifact(artifact.name()));
+  if (artifact.task().empty()) {  // Those of tasks go with their job's index.
+    Delete(Family::kArtifacts, keys::UploadedArtifact(artifact.sha256(), artifact.file_name()));
+  }
 }
 
 void WriteSet::PutUpload(const store::UploadRecord& upload) {

@@ -9,6 +9,8 @@
 #   controls   every negative control of a block replay
 #   pytorch    the provider against PyTorch on this machine, node by node
 #   decoder    the decoders against PyTorch on this machine
+#   capture    tools/capture against the captures of the tree, where PyTorch has a diffusers with the model beside it
+#   selftest   every capture and every negative control on this device
 #   bench      times of a block and of its operations, candidate and provider, beside PyTorch's: a table, and
 #              results/bench.json
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
@@ -16,16 +18,14 @@
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests gates controls pytorch decoder ptx bench sanitizer)
+readonly PARTS=(tests gates controls selftest pytorch decoder capture ptx bench sanitizer)
 readonly PART_LIMIT_S=530
 mkdir -p results
 
-for program in gpu_tests plumbline; do
-  [[ -x "$program" && ! "$program.xz" -nt "$program" ]] && continue
-  python3 -c 'import lzma, shutil, sys
-shutil.copyfileobj(lzma.open(sys.argv[1] + ".xz"), open(sys.argv[1], "wb"))' "$program"
-  chmod +x "$program"
-done
+if [[ ! -x plumbline || programs.tar.xz -nt plumbline ]]; then
+  python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'
+  touch gpu_tests plumbline
+fi
 
 # PyTorch's own cuBLAS, where PyTorch is installed: the provider is compared with it.
 blas="$(python3 -c 'import glob, importlib.util
@@ -61,18 +61,28 @@ run_bench() {
   [[ -z "${OUT:-}" ]] || cp results/bench.json "$OUT/"
 }
 
+run_capture() {
+  if ! python3 -c 'from diffusers import MiniMaxH3Transformer3DModel' 2>/dev/null; then
+    echo "PyTorch with a diffusers that has MiniMaxH3Transformer3DModel is not there: not run"
+    return 3
+  fi
+  python3 capture.py tools/capture tests/golden results/capture
+}
+
 run_part() {
   case "$1" in
     tests) ./gpu_tests test ;;
     ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' ;;
     gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
     decoder) python3 pytorch_decoder.py ./plumbline tests/golden ;;
+    selftest) ./plumbline selftest ;;
+    capture) run_capture ;;
     bench) run_bench ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
 }
-export -f run_part run_bench run_sanitizer
+export -f run_part run_capture run_bench run_sanitizer
 
 table=()
 failed=0

@@ -10,10 +10,10 @@ gpu_pack() {
   # Not run_bazel: that leaves CUDA out where there is no GPU.
   bazel build --config=release --config=cuda //tests/gpu:gpu_tests //client:plumbline
   rm -rf "$GPU_PACK"
-  mkdir -p "$GPU_PACK/tests/golden"
-  xz -6 --threads=0 --stdout bazel-bin/tests/gpu/gpu_tests >"$GPU_PACK/gpu_tests.xz"
-  xz -6 --threads=0 --stdout bazel-bin/client/plumbline >"$GPU_PACK/plumbline.xz"
-  cp -r tests/golden/*.safetensors tests/golden/*_h200.json tests/golden/checkpoint "$GPU_PACK/tests/golden/"
+  mkdir -p "$GPU_PACK"
+  # One archive with a window wide enough that what the programs carry of the captures is there once.
+  tar -C bazel-bin/tests/gpu -ch gpu_tests -C "$PWD/bazel-bin/client" plumbline -C "$PWD" \
+    tests/golden tools/capture | xz --lzma2=preset=6,dict=256MiB --stdout >"$GPU_PACK/programs.tar.xz"
   install -m 755 tests/gpu/run.sh tests/gpu/*.py "$GPU_PACK/"
   local kib
   kib="$(du -sk "$GPU_PACK" | cut -f1)"

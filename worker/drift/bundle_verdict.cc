@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,9 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/evidence/combine_verdicts.h"
 #include "common/status.h"
+#include "common/vocabulary.h"
 #include "worker/drift/block_entries.h"
+#include "worker/drift/faults.h"
 #include "worker/drift/full_model_judge.h"
 #include "worker/drift/gates.h"
+#include "worker/drift/generation_verdict.h"
 #include "worker/drift/rule.h"
 #include "worker/drift/rule_file.h"
 #include "worker/drift/rule_freeze.h"
@@ -119,6 +123,70 @@ absl::Status CheckRuleMadeHere(const v1::FullModelReport& report, const v1::Rule
                                  ", the job was judged by ", Quoted(rule.sha256())));
 }
 
+v1::Verdict JudgeGenerationAgain(const v1::TaskReport& task) {
+  const v1::GenerationReport& generation = task.generation();
+  // That a node did not run, or a saved step was another one's, is a measurement, which only the
+  // verdict records.
+  std::optional<v1::FirstFailure> failure;
+  if (task.verdict().has_first_failure() &&
+      task.verdict().first_failure().gate() != kSensitivityGate) {
+    failure = task.verdict().first_failure();
+  }
+  for (const v1::SensitivityCheck& check : generation.sensitivity()) {
+    if (failure.has_value() || (check.video_change() > 0 && check.audio_change() > 0)) continue;
+    failure.emplace();
+    failure->set_entry(check.input());
+    failure->set_gate(kSensitivityGate);
+    failure->set_where(absl::StrCat("seed ", generation.seed()));
+  }
+  const auto& recorded = task.verdict().qualifications();
+  return GenerationVerdict(generation.seed(), generation.steps_size(), failure,
+                           {recorded.begin(), recorded.end()});
+}
+
+// Of the kinds whose verdict says no more than whether something is amiss: whether something is.
+// None for a kind that is not judged so.
+std::optional<bool> FailedByItsFigures(const v1::TaskReport& task) {
+  if (task.has_checkpoint()) return !task.checkpoint().findings().empty();
+  if (task.has_selftest()) {
+    const auto& rows = task.selftest().rows();
+    return std::any_of(rows.begin(), rows.end(), [](const v1::SelftestReport::Row& row) {
+      return !row.passed() && row.skipped().empty();
+    });
+  }
+  if (!task.has_media() && !task.has_generation_comparison()) return std::nullopt;
+  if (task.has_generation_comparison() && !task.generation_comparison().noise_equal()) return true;
+  const auto& gates =
+      task.has_media() ? task.media().gates() : task.generation_comparison().quality().gates();
+  return std::any_of(gates.begin(), gates.end(), [](const v1::GateResult& gate) {
+    const bool is_least = gate.gate() == "psnr" || gate.gate() == "ssim";
+    const bool within = is_least ? gate.value() >= gate.bound() : gate.value() <= gate.bound();
+    return !gate.not_measured() && !within;  // A NaN is within nothing.
+  });
+}
+
+// What the verdict states, if it states that; else what the figures give.
+v1::Verdict Outweigh(bool failed, const v1::Verdict& stated) {
+  if (failed == (stated.outcome() == v1::OUTCOME_FAILED)) return stated;
+  v1::Verdict verdict;
+  verdict.set_outcome(failed ? v1::OUTCOME_FAILED : v1::OUTCOME_PASSED);
+  verdict.set_sentence(failed ? "FAILED: by its figures." : "PASSED: nothing in it fails.");
+  return verdict;
+}
+
+// Whether a fault that was put in was found where it must be.
+void JudgeControlAgain(v1::TaskReport* task) {
+  if (!task->has_control()) return;
+  const absl::string_view job = task->has_block_replay() ? "block-replay"
+                                : task->has_full_model() ? "full-model"
+                                                         : "generation";
+  const FaultInfo* const fault = FindFault(job, task->control().fault());
+  if (fault == nullptr) return;
+  v1::Verdict verdict = task->verdict();
+  *task->mutable_control() = JudgeControl(*fault, &verdict);
+  *task->mutable_verdict() = std::move(verdict);
+}
+
 absl::StatusOr<v1::Verdict> JudgeFullModelAgain(const v1::TaskReport& task,
                                                 const RulesByDigest& rules, bool froze_rule,
                                                 v1::FullModelReport* report) {
@@ -146,7 +214,8 @@ absl::StatusOr<v1::Verdict> JudgeFullModelAgain(const v1::TaskReport& task,
 
 }  // namespace
 
-absl::StatusOr<v1::VerdictReport> RecomputeVerdict(const BundleFiles& files) {
+absl::StatusOr<v1::VerdictReport> RecomputeVerdict(const BundleFiles& files,
+                                                   const std::string& public_key_pem) {
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report recorded, ReportOfBundle(files));
   PLUMBLINE_ASSIGN_OR_RETURN(const RulesByDigest rules, ReadRules(files));
   v1::Report again = recorded;
@@ -159,10 +228,17 @@ absl::StatusOr<v1::VerdictReport> RecomputeVerdict(const BundleFiles& files) {
           *task.mutable_verdict(),
           JudgeFullModelAgain(task, rules, recorded.spec().full_model().freeze_rule(),
                               task.mutable_full_model()));
+    } else if (task.has_generation()) {
+      *task.mutable_verdict() = JudgeGenerationAgain(task);
+    } else if (const std::optional<bool> failed = FailedByItsFigures(task); failed.has_value()) {
+      *task.mutable_verdict() = Outweigh(*failed, task.verdict());
     } else {
-      return FieldError(kBundleReport, absl::StrCat("is of ", v1::JobKind_Name(recorded.kind())),
-                        "JOB_KIND_BLOCK_REPLAY, JOB_KIND_FULL_MODEL");
+      return FieldError(kBundleReport,
+                        absl::StrCat("is of ", v1::JobKind_Name(recorded.kind()),
+                                     ", whose verdict no figures give"),
+                        "a job that is judged");
     }
+    JudgeControlAgain(&task);
     verdicts.emplace_back(task.title(), task.verdict());
   }
   *again.mutable_verdict() = CombineVerdicts(verdicts);
@@ -174,7 +250,7 @@ absl::StatusOr<v1::VerdictReport> RecomputeVerdict(const BundleFiles& files) {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string verdict_text, VerdictJson(again));
   report.set_agrees(Equal(again, recorded) && verdict_file != files.end() &&
                     verdict_file->second == verdict_text);
-  CheckBundleFiles(files, &report);
+  PLUMBLINE_RETURN_IF_ERROR(CheckBundleFiles(files, public_key_pem, &report));
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "common/sha256.h"
 #include "common/status.h"
 #include "worker/drift/full_model_judge.h"
+#include "worker/drift/generation_verdict.h"
 #include "worker/drift/rule.h"
 #include "worker/drift/rule_file.h"
 #include "worker/drift/rule_freeze.h"
@@ -50,6 +52,9 @@ void FixSums(const std::string& path, BundleFiles* files) {
   std::string& sums = files->at(kBundleSums);
   const size_t at = sums.find("  " + path + "\n") - 64;
   sums.replace(at, 64, Sha256Hex(files->at(path)));
+  // The first line ends in the digest of the others.
+  const size_t end = sums.find('\n');
+  sums.replace(end - 64, 64, Sha256Hex(sums.substr(end + 1)));
 }
 
 v1::VerdictReport Recompute(const BundleFiles& files) {
@@ -98,7 +103,7 @@ TEST_F(FullModelBundleTest, AgreesWithItself) {
   EXPECT_TRUE(passed.agrees());
   EXPECT_EQ(passed.recomputed().outcome(), v1::OUTCOME_PASSED);
   EXPECT_THAT(Failed(passed), IsEmpty());
-  EXPECT_EQ(passed.files_size(), 6);
+  EXPECT_EQ(passed.files_size(), 8);  // With two figures.
 }
 
 TEST_F(FullModelBundleTest, AFailureIsFoundAgainAtItsPlace) {
@@ -149,11 +154,14 @@ TEST_F(FullModelBundleTest, AnyChangedByteNamesItsFile) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
   for (const auto& [path, contents] : bundle) {
-    if (path == kBundleSums) continue;
     BundleFiles files = bundle;
     files[path][random() % contents.size()] ^= static_cast<char>(1 + random() % 255);
     v1::VerdictReport checked;
-    CheckBundleFiles(files, &checked);
+    EXPECT_TRUE(CheckBundleFiles(files, "", &checked).ok());
+    if (path == kBundleSums) {  // What it says of the others is void.
+      EXPECT_THAT(Failed(checked), testing::Contains(path));
+      continue;
+    }
     EXPECT_THAT(Failed(checked), ElementsAre(path));
     // Whether it can still be judged depends on what was changed; either way it says so.
     const auto report = RecomputeVerdict(files);
@@ -232,6 +240,58 @@ TEST_F(FullModelBundleTest, HostileReportsAreRefused) {
   files[kBundleReport] = "{\"kind\": \"JOB_KIND_DECODE\", \"tasks\": [{\"title\": \"x\"}]}";
   EXPECT_THAT(std::string(RecomputeVerdict(files).status().message()),
               HasSubstr("JOB_KIND_DECODE"));
+}
+
+// Of a generation and of kinds that only say whether something fails.
+TEST(OtherBundleTest, VerdictsFollowFromTheFigures) {
+  v1::Report report;
+  report.set_kind(v1::JOB_KIND_GENERATION);
+  v1::TaskReport& task = *report.add_tasks();
+  v1::GenerationReport& generation = *task.mutable_generation();
+  generation.set_seed(42);
+  for (int i = 0; i < 5; ++i) generation.add_steps()->set_index(i);
+  v1::SensitivityCheck& text = *generation.add_sensitivity();
+  text.set_input("text");
+  text.set_video_change(0.5);
+  text.set_audio_change(0.25);
+  text.set_passed(true);
+  *task.mutable_verdict() = GenerationVerdict(42, 5, std::nullopt, {"preflight: not citable"});
+  const auto recompute = [&] {
+    Combine(&report);
+    return Recompute(*MakeBundle(report, {}));
+  };
+  EXPECT_TRUE(recompute().agrees());
+  // Claims to read its prompt.
+  text.set_audio_change(0);
+  v1::VerdictReport judged = recompute();
+  EXPECT_FALSE(judged.agrees());
+  EXPECT_EQ(judged.recomputed().first_failure().entry(), "text");
+  EXPECT_EQ(judged.recomputed().first_failure().gate(), "sensitivity");
+
+  report.set_kind(v1::JOB_KIND_CHECKPOINT);
+  task.mutable_checkpoint()->add_findings()->set_kind(v1::CheckpointFinding::KIND_NONFINITE);
+  judged = recompute();
+  EXPECT_FALSE(judged.agrees());
+  EXPECT_EQ(judged.recomputed().outcome(), v1::OUTCOME_FAILED);
+  task.mutable_checkpoint()->clear_findings();
+  EXPECT_TRUE(recompute().agrees());
+
+  report.set_kind(v1::JOB_KIND_COMPARISON);
+  v1::GateResult& psnr = *task.mutable_media()->add_gates();
+  psnr.set_gate("psnr");
+  psnr.set_value(31);
+  psnr.set_bound(30);
+  psnr.set_passed(true);
+  EXPECT_TRUE(recompute().agrees());
+  psnr.set_value(29);
+  EXPECT_FALSE(recompute().agrees());
+
+  report.set_kind(v1::JOB_KIND_SELFTEST);
+  task.mutable_selftest()->add_rows()->set_passed(true);
+  task.mutable_selftest()->add_rows()->set_skipped("no device");
+  EXPECT_TRUE(recompute().agrees());
+  task.mutable_selftest()->mutable_rows(0)->set_passed(false);
+  EXPECT_FALSE(recompute().agrees());
 }
 
 // With real replays: what the job found is what its bundle gives.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/numerics/bfloat16.h"
 #include "worker/drift/fault_operations.h"
 #include "worker/drift/fault_weights.h"
 
@@ -90,6 +91,16 @@ absl::Status TagAudioAsVideo(const FaultTarget& target, Fault* fault) {
   return absl::OkStatus();
 }
 
+absl::Status KeepTimesInBf16(const FaultTarget&, Fault* fault) {
+  fault->change_layout = [](h3::PackedLayout* layout) {
+    for (int64_t row : layout->video_indices) {
+      double& time = layout->position_ids[3 * row];
+      time = WidenBf16(RoundToBf16(static_cast<float>(time)));
+    }
+  };
+  return absl::OkStatus();
+}
+
 absl::Status RoundBeforeSilu(const FaultTarget& target, Fault* fault) {
   Decorate(target, "adaln_projection", MakeRoundedAdaln, fault);
   return absl::OkStatus();
@@ -154,6 +165,7 @@ constexpr NamedBuilder kBuilders[] = {
     {"zero-gradient", ZeroQueryGradient},
     {"unordered-gradient", AddTablesUnordered},
     {"split-by-rows", SplitProducts},
+    {"long-video", KeepTimesInBf16},
 };
 
 absl::StatusOr<Fault> MakeFault(absl::string_view job, absl::string_view name,
@@ -169,6 +181,21 @@ absl::StatusOr<Fault> MakeFault(absl::string_view job, absl::string_view name,
 }
 
 }  // namespace
+
+std::string InertAt(const FaultInfo& fault, const h3::PackedLayout& layout) {
+  // Rows of one frame have one time; a target's frames follow each other behind the keyframes'.
+  int64_t frames = 0;
+  for (size_t i = layout.keyframe_rows; i < layout.video_indices.size(); ++i) {
+    const bool first = i == static_cast<size_t>(layout.keyframe_rows);
+    if (first || layout.position_ids[3 * layout.video_indices[i]] !=
+                     layout.position_ids[3 * layout.video_indices[i - 1]]) {
+      ++frames;
+    }
+  }
+  if (frames >= fault.least_latent_frames) return "";
+  return absl::StrCat("fault ", fault.name, " changes nothing below ", fault.least_latent_frames,
+                      " latent frames");
+}
 
 absl::StatusOr<Fault> MakeBlockFault(absl::string_view name, const FaultTarget& target) {
   return MakeFault(kBlockReplay, name, target);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,9 @@ struct Fault {
   std::unique_ptr<h3::WeightSource> weights;  // to read instead of the checkpoint's
   std::function<void(h3::PackedLayout*)> change_layout;
 };
+
+// Why the fault changes nothing at this layout, as a verdict's qualification; "" where it does.
+std::string InertAt(const FaultInfo& fault, const h3::PackedLayout& layout);
 
 // Where a fault is put. All must outlive it.
 struct FaultTarget {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/status.h"
 #include "worker/jobs/block_replay.h"
+#include "worker/jobs/checkpoint_job.h"
 #include "worker/jobs/compare_files.h"
 #include "worker/jobs/decode/decode.h"
 #include "worker/jobs/full_model.h"
@@ -24,6 +25,7 @@
 #include "worker/jobs/media_comparison.h"
 #include "worker/jobs/rule_job.h"
 #include "worker/jobs/sweep.h"
+#include "worker/selftest/selftest.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -195,7 +197,18 @@ absl::StatusOr<JobResult> RunVerdictTask(const v1::VerdictSpec& spec, Inputs* in
     PLUMBLINE_ASSIGN_OR_RETURN(paths[name],
                                inputs->Fetch(file, absl::StrCat("verdict.files[", name, "]")));
   }
-  return RunVerdict(paths);
+  return RunVerdict(paths, spec.public_key_pem());
+}
+
+absl::StatusOr<JobResult> RunCheckpointTask(const v1::JobSpec& spec,
+                                            const JobEnvironment& environment, Inputs* inputs) {
+  std::string manifest;
+  const v1::CheckpointSpec& check = spec.checkpoint_check();
+  if (check.verify().has_manifest()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        manifest, inputs->Fetch(check.verify().manifest(), "checkpoint_check.verify.manifest"));
+  }
+  return RunCheckpointCheck(spec, manifest, environment);
 }
 
 absl::StatusOr<JobResult> RunComparison(const v1::ComparisonSpec& spec,
@@ -304,14 +317,17 @@ absl::StatusOr<JobResult> RunKind(const v1::JobSpec& spec, const JobEnvironment&
       return RunVerdictTask(spec.verdict(), inputs);
     case v1::JobSpec::kComparison:
       return RunComparison(spec.comparison(), environment, inputs);
+    case v1::JobSpec::kCheckpointCheck:
+      return RunCheckpointTask(spec, environment, inputs);
+    case v1::JobSpec::kSelftest:
+      return selftest::RunSelftest(environment, RunJob);
     case v1::JobSpec::kLayout:
       return RunLayout(spec.layout(), environment);
     default:
       return absl::UnimplementedError(absl::StrCat(
           "this worker does no jobs of kind ", KindName(spec),
           "; it does block_replay, full_model, generation, diagnostic, decode, sweep, rule, "
-          "verdict, comparison, "
-          "layout"));
+          "verdict, comparison, checkpoint_check, layout, selftest"));
   }
 }
 

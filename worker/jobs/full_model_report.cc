@@ -162,6 +162,7 @@ absl::StatusOr<v1::Verdict> FullModelRun::Judge() {
     if (setup_.fault.has_value()) {
       qualifications.push_back(absl::StrCat("fault ", setup_.fault->info->name, " injected"));
     }
+    if (!setup_.inert_fault.empty()) qualifications.push_back(setup_.inert_fault);
     const std::string other_device = drift::OtherDeviceQualification(rule_, setup_.binds);
     if (!other_device.empty()) qualifications.push_back(other_device);
     PLUMBLINE_ASSIGN_OR_RETURN(verdict, drift::JudgeFullModel(rule_, setup_.inputs.label,

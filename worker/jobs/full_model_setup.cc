@@ -239,6 +239,8 @@ absl::Status FullModelSetup::PrepareFault(const std::string& name) {
       drift::MakeFullModelFault(name,
                                 {graph, /*block=*/0, weights, *environment.context.registry,
                                  *environment.context.device, *candidate->composition->grad_sum}));
+  inert_fault = drift::InertAt(*made.info, inputs.values.layout);
+  if (!inert_fault.empty()) return absl::OkStatus();
   fault = std::move(made);
   candidate->operation_faults = fault->operations;
   candidate->reads_faulty_weights = fault->weights != nullptr;

@@ -76,6 +76,8 @@ struct FullModelSetup {
   std::vector<std::string> extra;          // tensors of a captured candidate that none should have
   std::vector<AblatedSide> ablation;       // empty unless asked for
   std::optional<drift::Fault> fault;
+  // Why one that was asked for changes nothing here, and so is left out.
+  std::string inert_fault;
 
   v1::Rule::Binds binds;         // of this run
   std::optional<v1::Rule> rule;  // one that was given

@@ -206,6 +206,7 @@ BlockReplayResult ReplayRun::Finish() {
     qualifications.push_back(absl::StrCat("fault ", setup_.fault->info->name, " injected"));
   }
   AddBrokenPromises(&qualifications);
+  if (!setup_.inert_fault.empty()) qualifications.push_back(setup_.inert_fault);
   result.verdict =
       setup_.is_reference()
           ? drift::NotJudged(setup_.inputs.label, setup_.candidate_name)

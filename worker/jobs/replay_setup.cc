@@ -139,7 +139,8 @@ absl::Status ReplaySetup::PrepareFault(const std::string& name) {
   PLUMBLINE_ASSIGN_OR_RETURN(drift::Fault made,
                              drift::MakeBlockFault(name, {graph, block, weights, *context.registry,
                                                           *context.device, *candidate->grad_sum}));
-  fault = std::move(made);
+  inert_fault = drift::InertAt(*made.info, inputs.values.layout);
+  if (inert_fault.empty()) fault = std::move(made);
   return absl::OkStatus();
 }
 

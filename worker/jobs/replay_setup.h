@@ -57,6 +57,8 @@ struct ReplaySetup {
   std::optional<h3::ResolvedComposition> provider;
   std::optional<h3::ResolvedComposition> candidate;
   std::optional<drift::Fault> fault;
+  // Why one that was asked for changes nothing here, and so is left out.
+  std::string inert_fault;
 
  private:
   absl::Status ReadSpec(const BlockReplayRequest& request);

@@ -32,14 +32,27 @@ absl::StatusOr<v1::Rule> ReadRuleAt(const std::string& path, absl::string_view f
   return drift::ReadRule(text, field);
 }
 
-// Files that are not what SHA256SUMS says, or are not there.
+// Files that are not what SHA256SUMS says, or are not there. One that was changed itself says
+// nothing about the others.
 std::vector<std::string> BadFiles(const v1::VerdictReport& report) {
   std::vector<std::string> bad(report.missing().begin(), report.missing().end());
   for (const v1::VerdictReport::File& file : report.files()) {
-    if (!file.passed()) bad.push_back(file.path());
+    if (file.passed()) continue;
+    if (file.path() == kBundleSums) return {kBundleSums};
+    bad.push_back(file.path());
   }
   std::sort(bad.begin(), bad.end());
   return bad;
+}
+
+std::string WhatIsBad(const std::vector<std::string>& bad) {
+  if (bad == std::vector<std::string>{kBundleSums}) {
+    return "SHA256SUMS was changed, so nothing can be held against it";
+  }
+  if (bad == std::vector<std::string>{kBundleSignature}) {
+    return "SHA256SUMS.sig is missing, or no signature of SHA256SUMS under the key";
+  }
+  return absl::StrCat("not as SHA256SUMS says: ", absl::StrJoin(bad, ", "));
 }
 
 v1::Verdict VerdictOn(const v1::VerdictReport& report) {
@@ -50,8 +63,7 @@ v1::Verdict VerdictOn(const v1::VerdictReport& report) {
   v1::FirstFailure& first = *verdict.mutable_first_failure();
   if (!bad.empty()) {
     first.set_entry(bad.front());
-    verdict.set_sentence(
-        absl::StrCat("FAILED: bundle: not as SHA256SUMS says: ", absl::StrJoin(bad, ", "), "."));
+    verdict.set_sentence(absl::StrCat("FAILED: bundle: ", WhatIsBad(bad), "."));
   } else {
     first.set_entry(kBundleVerdict);
     verdict.set_sentence(absl::StrCat("FAILED: bundle: it states \"", report.recorded().sentence(),
@@ -102,7 +114,8 @@ absl::StatusOr<JobResult> RunRule(const v1::RuleSpec& spec, const std::string& p
   return FieldError("rule", "says nothing to do", "show, seal or compare");
 }
 
-absl::StatusOr<JobResult> RunVerdict(const std::map<std::string, std::string>& paths) {
+absl::StatusOr<JobResult> RunVerdict(const std::map<std::string, std::string>& paths,
+                                     const std::string& public_key_pem) {
   BundleFiles files;
   for (const auto& [name, path] : paths) {
     PLUMBLINE_ASSIGN_OR_RETURN(
@@ -110,9 +123,16 @@ absl::StatusOr<JobResult> RunVerdict(const std::map<std::string, std::string>& p
         ReadInput(path, absl::StrCat("verdict.files[", name, "]"), kMaxBundleFileBytes));
   }
   JobResult result;
-  PLUMBLINE_ASSIGN_OR_RETURN(v1::VerdictReport report, drift::RecomputeVerdict(files));
-  *result.report.mutable_verdict() = VerdictOn(report);
-  *result.report.mutable_recomputed_verdict() = std::move(report);
+  v1::VerdictReport checked;
+  PLUMBLINE_RETURN_IF_ERROR(CheckBundleFiles(files, public_key_pem, &checked));
+  absl::StatusOr<v1::VerdictReport> report = drift::RecomputeVerdict(files, public_key_pem);
+  if (!report.ok()) {
+    // What cannot be judged because a file was changed is told by that file.
+    if (BadFiles(checked).empty()) return report.status();
+    report = std::move(checked);
+  }
+  *result.report.mutable_verdict() = VerdictOn(*report);
+  *result.report.mutable_recomputed_verdict() = *std::move(report);
   return result;
 }
 

@@ -21,8 +21,10 @@ absl::StatusOr<JobResult> RunRule(const v1::RuleSpec& spec, const std::string& p
 
 // Judges a bundle again, whose files lie at `paths` by their path in the bundle. The verdict is the
 // one that was recomputed, or FAILED where the bundle states another or a file is not what
-// SHA256SUMS says.
-absl::StatusOr<JobResult> RunVerdict(const std::map<std::string, std::string>& paths);
+// SHA256SUMS says. `public_key_pem`, where it is not empty, is what the bundle must be signed
+// under.
+absl::StatusOr<JobResult> RunVerdict(const std::map<std::string, std::string>& paths,
+                                     const std::string& public_key_pem = "");
 
 }  // namespace plumbline::jobs
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "worker/drift/faults.h"
+#include "worker/drift/generation_verdict.h"
 #include "worker/jobs/decode/decoding.h"
 #include "worker/jobs/generation/replay.h"
 #include "worker/jobs/generation/run.h"
@@ -133,38 +133,18 @@ std::string GenerationRun::TensorsPath() const {
 }
 
 v1::Verdict GenerationRun::MakeVerdict() const {
-  v1::Verdict verdict;
-  std::string sentence;
-  if (failure_.has_value()) {
-    verdict.set_outcome(v1::OUTCOME_FAILED);
-    *verdict.mutable_first_failure() = *failure_;
-    sentence = absl::StrCat("FAILED: seed ", setup_.seed, ": ");
-    if (failure_->gate() == "sensitivity") {
-      absl::StrAppend(&sentence, "changing ", failure_->entry(),
-                      " does not change both velocities");
-    } else {
-      absl::StrAppend(&sentence, "first failure ", failure_->entry(), " (", failure_->gate(), ")");
-    }
-  } else {
-    verdict.set_outcome(v1::OUTCOME_PASSED);
-    sentence = absl::StrCat("PASSED: seed ", setup_.seed, ": ", setup_.Steps(),
-                            " steps, every input reaches both velocities");
-  }
+  std::vector<std::string> qualifications;
   if (setup_.composition.IsHybrid()) {
-    verdict.add_qualifications("hybrid composition: diagnostic only");
+    qualifications.push_back("hybrid composition: diagnostic only");
   }
   for (const std::string& empty : setup_.resolved.empty_overrides) {
-    verdict.add_qualifications(absl::StrCat(empty, " names no node of this model"));
+    qualifications.push_back(absl::StrCat(empty, " names no node of this model"));
   }
-  if (setup_.preflight()) verdict.add_qualifications("preflight: not citable");
+  if (setup_.preflight()) qualifications.push_back("preflight: not citable");
   if (setup_.fault != nullptr) {
-    verdict.add_qualifications(absl::StrCat("fault ", setup_.fault->name, " injected"));
+    qualifications.push_back(absl::StrCat("fault ", setup_.fault->name, " injected"));
   }
-  if (verdict.qualifications_size() > 0) {
-    absl::StrAppend(&sentence, " (", absl::StrJoin(verdict.qualifications(), "; "), ")");
-  }
-  verdict.set_sentence(absl::StrCat(sentence, "."));
-  return verdict;
+  return drift::GenerationVerdict(setup_.seed, setup_.Steps(), failure_, qualifications);
 }
 
 }  // namespace plumbline::jobs

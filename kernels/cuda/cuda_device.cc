@@ -14,7 +14,10 @@
 #include "common/status.h"
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/difference.h"
 #include "kernels/cuda/sm90.h"
+#include "kernels/cuda/synthetic.h"
+#include "kernels/cuda/torch_normal.h"
 
 namespace plumbline {
 namespace {
@@ -94,6 +97,27 @@ class PinnedStaging {
   Half halves_[2];
 };
 
+class CudaGraph final : public RecordedWork {
+ public:
+  explicit CudaGraph(cudaStream_t stream) : stream_(stream) {}
+  ~CudaGraph() override {
+    if (executable_ == nullptr) return;
+    cudaStreamSynchronize(stream_);  // It may still run.
+    cudaGraphExecDestroy(executable_);
+  }
+
+  absl::Status Instantiate(cudaGraph_t graph) {
+    return CudaStatus(cudaGraphInstantiate(&executable_, graph, 0), "recording");
+  }
+  absl::Status Enqueue() override {
+    return CudaStatus(cudaGraphLaunch(executable_, stream_), "recorded work");
+  }
+
+ private:
+  const cudaStream_t stream_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(int ordinal, const cudaDeviceProp& properties)
@@ -107,6 +131,10 @@ class CudaDevice final : public Device {
     cudaSetDevice(ordinal_);
     if (stream_ == nullptr) return;
     cudaStreamSynchronize(stream_);
+    if (loading_stream_ != nullptr) {
+      cudaStreamSynchronize(loading_stream_);
+      cudaStreamDestroy(loading_stream_);
+    }
     if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
     cudaStreamDestroy(stream_);
   }
@@ -115,6 +143,8 @@ class CudaDevice final : public Device {
     PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(ordinal_), "device"));
     PLUMBLINE_RETURN_IF_ERROR(
         CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream"));
+    PLUMBLINE_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamCreateWithFlags(&loading_stream_, cudaStreamNonBlocking), "stream"));
     cudaMemPoolProps pool = {};
     pool.allocType = cudaMemAllocationTypePinned;
     pool.location.type = cudaMemLocationTypeDevice;
@@ -124,6 +154,10 @@ class CudaDevice final : public Device {
     PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
         cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything),
         "memory pool"));
+    {
+      absl::MutexLock lock(&loading_mutex_);
+      PLUMBLINE_RETURN_IF_ERROR(loading_.Allocate());
+    }
     absl::MutexLock lock(&staging_mutex_);
     return staging_.Allocate();
   }
@@ -154,10 +188,60 @@ class CudaDevice final : public Device {
     return staging_.ToHost(from.data, host, from.NumBytes(), stream_);
   }
 
+  absl::StatusOr<DeviceBuffer> Upload(const void* host, size_t bytes) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    PLUMBLINE_ASSIGN_OR_RETURN(void* const data, AllocateOn(loading_stream_, bytes));
+    DeviceBuffer buffer(this, data, bytes);
+    absl::MutexLock lock(&loading_mutex_);
+    PLUMBLINE_RETURN_IF_ERROR(loading_.ToDevice(host, data, bytes, loading_stream_));
+    return buffer;
+  }
+
+  absl::Status FillSynthetic(absl::string_view name, uint64_t seed, SyntheticRecipe recipe,
+                             const Tensor& to) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    return FillSyntheticOnCuda(stream_, name, seed, recipe, to);
+  }
+
+  absl::Status DrawTorchNormal(const TorchNormalDraw& draw, absl::Span<float> to) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    const int64_t count = static_cast<int64_t>(to.size());
+    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer buffer, Allocate(to.size() * sizeof(float)));
+    const Tensor tensor = Tensor::Dense(buffer.data(), DType::kF32, 1, 1, count);
+    PLUMBLINE_RETURN_IF_ERROR(
+        DrawTorchNormalOnCuda(stream_, draw, static_cast<float*>(buffer.data()), count));
+    return CopyToHost(tensor, to.data());
+  }
+
+  absl::StatusOr<TensorDifference> Difference(const Tensor& reference, const Tensor& x,
+                                              absl::Span<const int64_t> ranks) override {
+    PLUMBLINE_RETURN_IF_ERROR(CheckDifference(reference, x, ranks));
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer scratch, Allocate(DifferenceScratchBytes(x)));
+    return MeasureDifference(stream_, reference, x, ranks, scratch.data());
+  }
+
   absl::Status Convert(const ExecutionContext& context, const Tensor& from,
                        const Tensor& to) override {
     PLUMBLINE_RETURN_IF_ERROR(Select());
     return ConvertOnCuda(static_cast<cudaStream_t>(context.stream), from, to);
+  }
+
+  bool CanRecord() const override { return true; }
+
+  absl::StatusOr<std::unique_ptr<RecordedWork>> Record(
+      absl::FunctionRef<absl::Status()> enqueue) override {
+    PLUMBLINE_RETURN_IF_ERROR(Select());
+    PLUMBLINE_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording"));
+    absl::Status done = enqueue();
+    cudaGraph_t graph = nullptr;
+    done.Update(CudaStatus(cudaStreamEndCapture(stream_, &graph), "recording"));
+    auto recorded = std::make_unique<CudaGraph>(stream_);
+    if (done.ok()) done = recorded->Instantiate(graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    if (!done.ok()) return done;
+    return recorded;
   }
 
   absl::Status Synchronize() override {
@@ -177,24 +261,7 @@ class CudaDevice final : public Device {
  protected:
   absl::StatusOr<void*> AllocateBytes(size_t bytes) override {
     PLUMBLINE_RETURN_IF_ERROR(Select());
-    void* data = nullptr;
-    cudaError_t error = AllocateFromPool(bytes, &data);
-    if (error == cudaErrorMemoryAllocation) {
-      // What the pool keeps in pieces too small may do as a whole.
-      cudaStreamSynchronize(stream_);
-      cudaMemPoolTrimTo(pool_, 0);
-      error = AllocateFromPool(bytes, &data);
-    }
-    absl::MutexLock lock(&mutex_);
-    if (error == cudaErrorMemoryAllocation) {
-      return absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes,
-                                                       " bytes asked for, ", used_bytes_, " of ",
-                                                       memory_bytes_, " in use"));
-    }
-    if (error != cudaSuccess) return CudaStatus(error, "device memory");
-    used_bytes_ += static_cast<int64_t>(bytes);
-    high_water_bytes_ = std::max(high_water_bytes_, used_bytes_);
-    return data;
+    return AllocateOn(stream_, bytes);
   }
 
   void FreeBytes(void* data, size_t bytes) override {
@@ -209,9 +276,32 @@ class CudaDevice final : public Device {
     return absl::InvalidArgumentError("only dense tensors can be copied between host and device");
   }
 
-  cudaError_t AllocateFromPool(size_t bytes, void** data) {
+  // Memory that is there when `stream` has come so far.
+  absl::StatusOr<void*> AllocateOn(cudaStream_t stream, size_t bytes) {
+    void* data = nullptr;
+    cudaError_t error = AllocateFromPool(stream, bytes, &data);
+    if (error == cudaErrorMemoryAllocation) {
+      // What the pool keeps in pieces too small may do as a whole.
+      cudaStreamSynchronize(stream_);
+      cudaMemPoolTrimTo(pool_, 0);
+      error = AllocateFromPool(stream, bytes, &data);
+    }
+    absl::MutexLock lock(&mutex_);
+    if (error == cudaErrorMemoryAllocation) {
+      return WithNeededMemory(
+          absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
+                                                    used_bytes_, " of ", memory_bytes_, " in use")),
+          used_bytes_ + static_cast<int64_t>(bytes));
+    }
+    if (error != cudaSuccess) return CudaStatus(error, "device memory");
+    used_bytes_ += static_cast<int64_t>(bytes);
+    high_water_bytes_ = std::max(high_water_bytes_, used_bytes_);
+    return data;
+  }
+
+  cudaError_t AllocateFromPool(cudaStream_t stream, size_t bytes, void** data) {
     const cudaError_t error =
-        cudaMallocFromPoolAsync(data, std::max<size_t>(bytes, 1), pool_, stream_);
+        cudaMallocFromPoolAsync(data, std::max<size_t>(bytes, 1), pool_, stream);
     if (error != cudaSuccess) cudaGetLastError();  // It must not be found again by a launch.
     return error;
   }
@@ -222,10 +312,13 @@ class CudaDevice final : public Device {
   const int ordinal_;
   const std::string device_class_;
   const int64_t memory_bytes_;
-  cudaStream_t stream_ = nullptr;  // set by Start()
-  cudaMemPool_t pool_ = nullptr;   // set by Start()
+  cudaStream_t stream_ = nullptr;          // set by Start()
+  cudaStream_t loading_stream_ = nullptr;  // of Upload(); set by Start()
+  cudaMemPool_t pool_ = nullptr;           // set by Start()
   absl::Mutex staging_mutex_;
   PinnedStaging staging_ ABSL_GUARDED_BY(staging_mutex_);
+  absl::Mutex loading_mutex_;
+  PinnedStaging loading_ ABSL_GUARDED_BY(loading_mutex_);
   mutable absl::Mutex mutex_;
   int64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t high_water_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

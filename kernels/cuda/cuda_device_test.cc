@@ -63,6 +63,54 @@ TEST(CudaDevice, SaysHowMuchMemoryThereIs) {
   EXPECT_TRUE(device.Allocate(1 << 20).ok());
 }
 
+TEST(CudaDevice, UploadsBesideTheStream) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  Device& device = *CudaDeviceForTest();
+  std::mt19937 random(5);
+  constexpr int64_t kBytes = (int64_t{50} << 20) + 77;
+  std::vector<uint8_t> sent(kBytes), received(kBytes);
+  for (uint8_t& byte : sent) byte = static_cast<uint8_t>(random());
+  // Memory that calls of the stream may still use is handed out behind them.
+  for (int turn = 0; turn < 4; ++turn) {
+    const DeviceBuffer used = device.Allocate(kBytes).value();
+    const Tensor values = Tensor::Dense(used.data(), DType::kF32, 1, 1, kBytes / 4);
+    ASSERT_TRUE(device.FillSynthetic("busy", 1, {1, 0}, values).ok());
+  }
+  const DeviceBuffer buffer = device.Upload(sent.data(), sent.size()).value();
+  const Tensor tensor = Tensor::Dense(buffer.data(), DType::kU8, 1, 1, kBytes);
+  ASSERT_TRUE(device.CopyToHost(tensor, received.data()).ok());
+  EXPECT_TRUE(sent == received);
+}
+
+TEST(CudaDevice, RecordsWhatIsEnqueued) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  Device& device = *CudaDeviceForTest();
+  ASSERT_TRUE(device.CanRecord());
+  const DeviceBuffer from = device.Allocate(16).value();
+  const DeviceBuffer to = device.Allocate(16).value();
+  const Tensor source = Tensor::Dense(from.data(), DType::kF32, 1, 1, 4);
+  const Tensor target = Tensor::Dense(to.data(), DType::kF32, 1, 1, 4);
+  const std::vector<float> first = {1, 2, 3, 4}, second = {5, 6, 7, 8};
+  ASSERT_TRUE(device.CopyToDevice(first.data(), source).ok());
+  ASSERT_TRUE(device.CopyToDevice(second.data(), target).ok());
+  const std::unique_ptr<RecordedWork> record =
+      device.Record([&] { return device.Convert(device.Context(), source, target); }).value();
+  std::vector<float> found(4);
+  ASSERT_TRUE(device.CopyToHost(target, found.data()).ok());
+  EXPECT_EQ(found, second) << "recording ran it";
+  ASSERT_TRUE(record->Enqueue().ok());
+  ASSERT_TRUE(device.CopyToHost(target, found.data()).ok());
+  EXPECT_EQ(found, first);
+  // What the memory holds is read anew each time.
+  ASSERT_TRUE(device.CopyToDevice(second.data(), source).ok());
+  ASSERT_TRUE(record->Enqueue().ok());
+  ASSERT_TRUE(device.CopyToHost(target, found.data()).ok());
+  EXPECT_EQ(found, second);
+  EXPECT_EQ(device.Record([] { return absl::InternalError("no"); }).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_TRUE(device.Synchronize().ok());
+}
+
 TEST(CudaDevice, CopiesAnyNumberOfBytes) {
   PLUMBLINE_SKIP_WITHOUT_GPU();
   Device& device = *CudaDeviceForTest();

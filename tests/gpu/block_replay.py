@@ -4,6 +4,8 @@ Usage: block_replay.py PART PLUMBLINE CAPTURE_FOLDER
   gates     layouts tiny, small and medium against block0_fullsize_h200.json, a run of PyTorch 2.11 on an H200
   controls  every negative control at layout tiny
   pytorch   the provider, node by node, fed with what PyTorch computes on this machine
+  ptx       layouts tiny and small with kernels that the driver compiles from the code for compute capability 8.0; the
+            provider, whose cuBLAS has no such code, is a capture of itself
 Prints what does not hold; exit status 1 if anything does not.
 """
 
@@ -25,10 +27,11 @@ BEFORE_ATTENTION = (
     "adaln_projection norm1 q_proj k_proj v_proj q_norm k_norm rope_q rope_k".split()
 )
 # fed node by node, every forward but attention's, and the gradients that neither attention's
-# backward nor atomics make.
+# backward (which makes those reaching rope_q, rope_k and v_proj) nor atomics make.
 BITWISE_GRADIENTS = (
     "ffn_down.grad swiglu.grad ffn_gate_up.grad norm2.grad residual_attn.grad o_proj.grad "
-    "attention.grad q_norm.grad k_norm.grad q_proj.grad k_proj.grad norm1.grad"
+    "attention.grad q_norm.grad k_norm.grad q_proj.grad k_proj.grad norm1.grad residual_mlp.grad "
+    "leaf.input leaf.norm1.weight leaf.norm2.weight leaf.attn.norm_q.weight leaf.attn.norm_k.weight"
 ).split()
 
 
@@ -65,6 +68,29 @@ def replay(program, folder, *flags):
         return None
     with open(path, encoding="utf-8") as file:
         return json.load(file)
+
+
+def check_ptx(program, folder, failures):
+    capture = os.path.join(folder, "provider.safetensors")
+    for layout in ("tiny", "small"):
+        flags = [f"--layouts={layout}", "--backward"]
+        saved = replay(
+            program, folder, *flags, "--composition=provider/default", f"--save-tensors={capture}"
+        )
+        failures.expect(saved is not None, "the provider's tensors")
+        os.environ["CUDA_FORCE_PTX_JIT"] = "1"
+        report = replay(program, folder, *flags, f"--provider=default=worker:{capture}")
+        del os.environ["CUDA_FORCE_PTX_JIT"]
+        failures.expect(report is not None, "a report")
+        if report is None:
+            return
+        failures.expect(
+            report["verdict"]["outcome"] == "OUTCOME_PASSED", report["verdict"]["sentence"]
+        )
+        for entry in report["tasks"][0]["block_replay"]["entries"]:
+            for gate in failed_gates(entry):
+                failures.expect(False, f"{layout} {entry['name']}: gate {gate}")
+        print("  " + report["verdict"]["sentence"])
 
 
 def capture_name(entry):
@@ -212,6 +238,8 @@ def main():
             check_controls(program, folder, failures)
         elif part == "pytorch":
             check_pytorch(program, folder, failures)
+        elif part == "ptx":
+            check_ptx(program, folder, failures)
         else:
             sys.exit(__doc__)
         log = os.path.join(folder, "state", "log")

@@ -2,6 +2,7 @@
 //   gpu_tests test [GoogleTest's flags]            every test that needs a GPU
 //   gpu_tests bench [IMPLEMENTATION [JSON FILE]]   times of a block's operations and of a block;
 //                                                  default: candidate
+//   gpu_tests bench difference                     times of the comparison of a block's gradients
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,17 +11,23 @@
 #include <string>
 
 #include "kernels/bench/cuda/block_bench.h"
+#include "kernels/bench/cuda/difference_bench.h"
 #include "worker/bench/cuda/block_times.h"
 
 namespace {
 
 constexpr char kUsage[] =
-    "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]]\n";
+    "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]] | bench difference\n";
 
 int Bench(const std::string& implementation, const std::string& path) {
   nlohmann::json results;
-  absl::Status status = plumbline::BenchBlocks(implementation, results);
-  if (status.ok()) status = plumbline::BenchNodes(implementation, results);
+  absl::Status status;
+  if (implementation == "difference") {
+    status = plumbline::RunDifferenceBench();
+  } else {
+    status = plumbline::BenchBlocks(implementation, results);
+    if (status.ok()) status = plumbline::BenchNodes(implementation, results);
+  }
   if (!path.empty() && !(std::ofstream(path) << results.dump(1) << '\n').flush()) {
     status.Update(absl::InternalError(path + ": cannot be written"));
   }

@@ -2,29 +2,33 @@
 # Runs the parts of a GPU pack (`./dev gpu pack`) on a machine with a GPU, from the pack's own folder:
 #   run.sh [PART...]     default: every part that has not passed yet
 # Parts, each under nine minutes:
-#   tests      every GPU test
-#   ptx        the same with the kernels that any card of compute capability 8.0 runs, compiled by the driver; but for the
-#              provider, whose cuBLAS has no such code
+#   tests      every GPU test, and the candidate's bytes beside another process on the card
+#   ptx        the same with the kernels that any card of compute capability 8.0 runs, compiled by the driver, and the gates of
+#              a block replay; but for the provider, whose cuBLAS has no such code
 #   gates      block replay at the released size: every gate, and the figures of a recorded PyTorch run
 #   controls   every negative control of a block replay
 #   pytorch    the provider against PyTorch on this machine, node by node
 #   decoder    the decoders against PyTorch on this machine
 #   capture    tools/capture against the captures of the tree, where PyTorch has a diffusers with the model beside it
+#   full-model the whole model forward and backward at the released size, against a recorded PyTorch run
+#   generation two steps of the released size and canvas by a coordinator and a worker
 #   selftest   every capture and every negative control on this device
 #   bench      times of a block and of its operations, candidate and provider, beside PyTorch's: a table, and
 #              results/bench.json
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
+# Run only when it is named, on a machine with two GPUs:
+#   two-gpus   a seed on each: speed, bytes, and a worker that is killed
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests gates controls selftest pytorch decoder capture ptx bench sanitizer)
-readonly PART_LIMIT_S=530
+readonly PARTS=(tests gates controls selftest pytorch decoder capture full-model generation ptx bench sanitizer)
+readonly PART_LIMIT_S=540
 mkdir -p results
 
 if [[ ! -x plumbline || programs.tar.xz -nt plumbline ]]; then
   python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'
-  touch gpu_tests plumbline
+  touch gpu_tests plumbline plumbline-server plumbline-worker
 fi
 
 # PyTorch's own cuBLAS, where PyTorch is installed: the provider is compared with it.
@@ -35,8 +39,26 @@ for place in spec.submodule_search_locations if spec else []:
         print(file.rsplit("/", 1)[0])' 2>/dev/null | head -1)"
 [[ -z "$blas" ]] || export LD_LIBRARY_PATH="$blas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
+run_tests() {
+  ./gpu_tests test || return 1
+  if grep -q '^no CUDA device' results/tests.log; then return 0; fi
+  # Again with another process that keeps the card busy.
+  local digest='--gtest_filter=BlockPromises.SaysTheDigestOfABlock' other alone beside
+  alone="$(./gpu_tests test "$digest" | grep '^block digest')"
+  ./gpu_tests bench candidate >results/busy.log &
+  other=$!
+  until [[ -s results/busy.log ]] || ! kill -0 "$other" 2>/dev/null; do sleep 0.2; done
+  beside="$(./gpu_tests test "$digest" | grep '^block digest')"
+  kill "$other" 2>/dev/null || echo "the other process had ended before"
+  wait "$other" 2>/dev/null
+  echo "alone:                  $alone"
+  echo "beside another process: $beside"
+  [[ "$alone" == "$beside" ]]
+}
+
 run_sanitizer() {
   local tool status=0
+  PATH="$PATH:/usr/local/cuda/bin"
   if ! command -v compute-sanitizer >/dev/null; then
     echo "compute-sanitizer is not there: not run"
     return 3
@@ -44,14 +66,14 @@ run_sanitizer() {
   for tool in memcheck racecheck initcheck; do
     echo "== $tool"
     compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 \
-      --gtest_filter='*OddSizes*:CudaDevice.Converts*' || status=1
+      --gtest_filter='*OddSizes*:CudaDevice.Converts*:NoiseCuda.*Sequence*' || status=1
   done
   return "$status"
 }
 
 run_bench() {
-  ./gpu_tests bench candidate results/candidate.json && ./gpu_tests bench provider/default results/provider.json ||
-    return 1
+  ./gpu_tests bench candidate results/candidate.json && ./gpu_tests bench provider/default results/provider.json &&
+    ./gpu_tests bench difference || return 1
   if ! python3 -c 'import torch' 2>/dev/null; then
     echo "PyTorch is not there: no ratios"
     return 0
@@ -71,18 +93,24 @@ run_capture() {
 
 run_part() {
   case "$1" in
-    tests) ./gpu_tests test ;;
-    ptx) CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' ;;
+    tests) run_tests ;;
+    ptx)
+      CUDA_FORCE_PTX_JIT=1 ./gpu_tests test --gtest_filter='-ProviderCuda*' &&
+        python3 block_replay.py ptx ./plumbline tests/golden
+      ;;
     gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
     decoder) python3 pytorch_decoder.py ./plumbline tests/golden ;;
     selftest) ./plumbline selftest ;;
     capture) run_capture ;;
     bench) run_bench ;;
+    full-model) python3 full_model.py ./plumbline tests/golden ;;
+    generation) python3 generation.py one . ;;
+    two-gpus) python3 generation.py two-gpus . ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
 }
-export -f run_part run_capture run_bench run_sanitizer
+export -f run_part run_tests run_capture run_bench run_sanitizer
 
 table=()
 failed=0

@@ -7,12 +7,16 @@ readonly GPU_PACK_MOST_KIB=$((40 * 1024))
 # runs it into gpu-pack/. Needs the CUDA toolkit, no GPU.
 gpu_pack() {
   [[ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ]] || die "gpu pack needs the CUDA toolkit (nvcc)"
+  require_packages package
+  unpack_static_sources
   # Not run_bazel: that leaves CUDA out where there is no GPU.
-  bazel build --config=release --config=cuda //tests/gpu:gpu_tests //client:plumbline
+  bazel build --config=release --config=cuda //tests/gpu:gpu_tests //client:plumbline //server:plumbline-server \
+    //worker:plumbline-worker
   rm -rf "$GPU_PACK"
   mkdir -p "$GPU_PACK"
-  # One archive with a window wide enough that what the programs carry of the captures is there once.
-  tar -C bazel-bin/tests/gpu -ch gpu_tests -C "$PWD/bazel-bin/client" plumbline -C "$PWD" \
+  # One archive with a window wide enough that what the programs have in common, captures too, is there once.
+  tar -C bazel-bin/tests/gpu -ch gpu_tests -C "$PWD/bazel-bin/client" plumbline -C "$PWD/bazel-bin/server" \
+    plumbline-server -C "$PWD/bazel-bin/worker" plumbline-worker -C "$PWD" \
     tests/golden tools/capture | xz --lzma2=preset=6,dict=256MiB --stdout >"$GPU_PACK/programs.tar.xz"
   install -m 755 tests/gpu/run.sh tests/gpu/*.py "$GPU_PACK/"
   local kib

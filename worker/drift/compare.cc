@@ -5,12 +5,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "common/sha256.h"
+#include "common/status.h"
+#include "kernels/difference.h"
 #include "worker/drift/percentiles.h"
 #include "worker/drift/tensor_rows.h"
 
@@ -22,24 +25,6 @@ constexpr int64_t kChunkElements = 1 << 15;
 // Sums along a row run in this many lanes, folded in halves, so that the loop vectorises in an
 // order of its own.
 constexpr int kLanes = 8;
-
-struct Sums {
-  double difference = 0;  // of squares
-  double reference = 0;
-  double x = 0;
-  double product = 0;
-};
-
-// What one chunk of rows found.
-struct Partial {
-  Sums sums;
-  double max_abs = 0;
-  double max_reference = 0;
-  int64_t differing = 0;
-  int64_t first_row = -1;  // over all batch items
-  std::array<int64_t, 2> nan{};
-  std::array<int64_t, 2> infinity{};
-};
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kF32 || dtype == DType::kF16 ||
@@ -82,7 +67,7 @@ double Fold(double* lanes) {
   return lanes[0];
 }
 
-void AddRow(const double* reference, const double* x, int64_t width, Partial* partial) {
+void AddRow(const double* reference, const double* x, int64_t width, TensorDifference* partial) {
   double difference[kLanes] = {}, ref_squares[kLanes] = {}, x_squares[kLanes] = {};
   double product[kLanes] = {}, max_abs[kLanes] = {}, max_reference[kLanes] = {};
   const auto add = [&](int64_t i, int lane) {
@@ -100,16 +85,16 @@ void AddRow(const double* reference, const double* x, int64_t width, Partial* pa
     for (int lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
   }
   for (int lane = 0; i + lane < width; ++lane) add(i + lane, lane);
-  partial->sums.difference += Fold(difference);
-  partial->sums.reference += Fold(ref_squares);
-  partial->sums.x += Fold(x_squares);
-  partial->sums.product += Fold(product);
+  partial->difference_squares += Fold(difference);
+  partial->reference_squares += Fold(ref_squares);
+  partial->x_squares += Fold(x_squares);
+  partial->products += Fold(product);
   partial->max_abs = std::max(partial->max_abs, *std::max_element(max_abs, max_abs + kLanes));
   partial->max_reference =
       std::max(partial->max_reference, *std::max_element(max_reference, max_reference + kLanes));
 }
 
-void CountNonfinite(const double* values, int64_t width, int side, Partial* partial) {
+void CountNonfinite(const double* values, int64_t width, int side, TensorDifference* partial) {
   for (int64_t i = 0; i < width; ++i) {
     if (std::isfinite(values[i])) continue;
     ++(std::isnan(values[i]) ? partial->nan : partial->infinity)[side];
@@ -128,22 +113,22 @@ class Comparer {
   }
 
   // Chunks are joined in their order, whichever thread did them.
-  Partial Run() {
+  TensorDifference Run() {
     const int64_t chunks = (rows_ + grain_ - 1) / grain_;
-    std::vector<Partial> partials(chunks);
+    std::vector<TensorDifference> partials(chunks);
     threads_.ParallelFor(0, rows_, grain_, [&](int64_t first, int64_t last) {
       partials[first / grain_] = Chunk(first, last);
     });
-    Partial whole;
-    for (const Partial& part : partials) {
-      whole.sums.difference += part.sums.difference;
-      whole.sums.reference += part.sums.reference;
-      whole.sums.x += part.sums.x;
-      whole.sums.product += part.sums.product;
+    TensorDifference whole;
+    for (const TensorDifference& part : partials) {
+      whole.difference_squares += part.difference_squares;
+      whole.reference_squares += part.reference_squares;
+      whole.x_squares += part.x_squares;
+      whole.products += part.products;
       whole.max_abs = std::max(whole.max_abs, part.max_abs);
       whole.max_reference = std::max(whole.max_reference, part.max_reference);
       whole.differing += part.differing;
-      if (whole.first_row < 0) whole.first_row = part.first_row;
+      if (whole.first < 0) whole.first = part.first;
       for (int side = 0; side < 2; ++side) {
         whole.nan[side] += part.nan[side];
         whole.infinity[side] += part.infinity[side];
@@ -176,39 +161,36 @@ class Comparer {
     WidenRow(x_.dtype, Row(x_, row), x_.width, x);
   }
 
-  Partial Chunk(int64_t first, int64_t last) const {
-    Partial partial;
+  TensorDifference Chunk(int64_t first, int64_t last) const {
+    TensorDifference partial;
     std::vector<double> ref(x_.width), x(x_.width);
     for (int64_t row = first; row < last; ++row) {
       Load(row, ref.data(), x.data());
-      const int64_t differing = Differing(row, ref.data(), x.data());
-      if (differing > 0 && partial.first_row < 0) partial.first_row = row;
-      partial.differing += differing;
+      CountDiffering(row, ref.data(), x.data(), &partial);
       AddRow(ref.data(), x.data(), x_.width, &partial);
       // A sum of squares is finite only if no value is NaN or infinity. It can overflow without
       // one, which counts nothing below.
-      if (!std::isfinite(partial.sums.x)) CountNonfinite(x.data(), x_.width, 0, &partial);
-      if (!std::isfinite(partial.sums.reference)) {
+      if (!std::isfinite(partial.x_squares)) CountNonfinite(x.data(), x_.width, 0, &partial);
+      if (!std::isfinite(partial.reference_squares)) {
         CountNonfinite(ref.data(), x_.width, 1, &partial);
       }
     }
     return partial;
   }
 
-  int64_t Differing(int64_t row, const double* reference, const double* x) const {
-    int64_t differing = 0;
-    if (!same_type_) {
-      for (int64_t i = 0; i < x_.width; ++i) differing += !(reference[i] == x[i]);
-      return differing;
-    }
+  void CountDiffering(int64_t row, const double* reference, const double* x,
+                      TensorDifference* partial) const {
     const size_t size = DTypeSize(x_.dtype);
     const char* a = Row(reference_, row);
     const char* b = Row(x_, row);
-    if (std::memcmp(a, b, x_.width * size) == 0) return 0;
+    if (same_type_ && std::memcmp(a, b, x_.width * size) == 0) return;
     for (int64_t i = 0; i < x_.width; ++i) {
-      differing += std::memcmp(a + i * size, b + i * size, size) != 0;
+      const bool differs =
+          same_type_ ? std::memcmp(a + i * size, b + i * size, size) != 0 : !(reference[i] == x[i]);
+      if (!differs) continue;
+      ++partial->differing;
+      if (partial->first < 0) partial->first = row * x_.width + i;
     }
-    return differing;
   }
 
   const Tensor& reference_;
@@ -219,9 +201,9 @@ class Comparer {
   int64_t grain_;
 };
 
-void SetPercentiles(const std::vector<float>& differences, ThreadPool& threads,
-                    v1::TensorComparison* result) {
-  const std::vector<double> found = Percentiles(differences, {0.5, 0.9, 0.99, 0.999}, threads);
+constexpr double kFractions[] = {0.5, 0.9, 0.99, 0.999};
+
+void SetPercentiles(const std::vector<double>& found, v1::TensorComparison* result) {
   v1::TensorComparison::Percentiles& percentiles = *result->mutable_abs_diff();
   percentiles.set_p50(found[0]);
   percentiles.set_p90(found[1]);
@@ -242,10 +224,66 @@ void SetNan(v1::TensorComparison* result) {
   percentiles.set_p99_9(nan);
 }
 
-double Cosine(const Sums& sums) {
-  const double norms = std::sqrt(sums.reference) * std::sqrt(sums.x);
-  if (norms > 0) return std::clamp(sums.product / norms, -1.0, 1.0);
-  return sums.reference == sums.x ? 1 : 0;
+double Cosine(const TensorDifference& found) {
+  const double norms = std::sqrt(found.reference_squares) * std::sqrt(found.x_squares);
+  if (norms > 0) return std::clamp(found.products / norms, -1.0, 1.0);
+  return found.reference_squares == found.x_squares ? 1 : 0;
+}
+
+// What is known without looking at a value. False, with the reason in `incomparable`: no value may
+// be looked at.
+bool Describe(absl::string_view reference_name, const ComparedTensor& reference,
+              absl::string_view name, const ComparedTensor& x, v1::TensorComparison* result) {
+  result->set_reference(std::string(reference_name));
+  result->set_subject(std::string(name));
+  for (int64_t size : x.shape) result->add_shape(size);
+  const DType type = x.tensor.dtype, reference_type = reference.tensor.dtype;
+  result->set_dtype(std::string(DTypeName(type)));
+  result->set_reference_dtype(std::string(DTypeName(reference_type)));
+  result->set_sha256(x.sha256);
+  result->set_reference_sha256(reference.sha256);
+  if (x.shape != reference.shape) {
+    result->set_incomparable(
+        absl::StrCat("shape ", ShapeText(reference.shape), " against ", ShapeText(x.shape)));
+    return false;
+  }
+  if (type != reference_type && !(IsFloat(type) && IsFloat(reference_type))) {
+    result->set_incomparable(
+        absl::StrCat("type ", DTypeName(reference_type), " against ", DTypeName(type)));
+    return false;
+  }
+  return true;
+}
+
+// The measures that follow from what was found; percentiles aside. False: a value is not finite.
+bool SetMeasures(const TensorDifference& found, const Tensor& x, const RowNamer& name_row,
+                 v1::TensorComparison* result) {
+  result->set_bitwise_equal(found.differing == 0);
+  result->set_differing_elements(found.differing);
+  if (found.first >= 0) {
+    const int64_t row = found.first / x.width;
+    *result->mutable_first_differing_row() = name_row(row / x.rows, row % x.rows);
+  }
+  v1::TensorComparison::Nonfinite& nonfinite = *result->mutable_nonfinite();
+  nonfinite.set_nan(found.nan[0]);
+  nonfinite.set_infinity(found.infinity[0]);
+  nonfinite.set_reference_nan(found.nan[1]);
+  nonfinite.set_reference_infinity(found.infinity[1]);
+  result->set_norm(std::sqrt(found.x_squares));
+  result->set_reference_norm(std::sqrt(found.reference_squares));
+  result->set_zero_reference(found.reference_squares == 0);
+  if (found.nan != std::array<int64_t, 2>{} || found.infinity != std::array<int64_t, 2>{}) {
+    SetNan(result);
+    return false;
+  }
+  const double distance = std::sqrt(found.difference_squares);
+  result->set_relative_l2(result->zero_reference() ? result->norm()
+                                                   : distance / result->reference_norm());
+  result->set_max_abs(found.max_abs);
+  result->set_max_u(found.max_abs / UnitAt(x.dtype, found.max_reference));
+  result->set_cosine(Cosine(found));
+  result->mutable_abs_diff();
+  return true;
 }
 
 }  // namespace
@@ -303,54 +341,36 @@ v1::TensorComparison CompareTensors(absl::string_view reference_name,
                                     const ComparedTensor& x, const RowNamer& name_row,
                                     ThreadPool& threads) {
   v1::TensorComparison result;
-  result.set_reference(std::string(reference_name));
-  result.set_subject(std::string(name));
-  for (int64_t size : x.shape) result.add_shape(size);
-  const DType type = x.tensor.dtype, reference_type = reference.tensor.dtype;
-  result.set_dtype(std::string(DTypeName(type)));
-  result.set_reference_dtype(std::string(DTypeName(reference_type)));
-  result.set_sha256(x.sha256.empty() ? TensorSha256(x.tensor) : x.sha256);
-  result.set_reference_sha256(reference.sha256.empty() ? TensorSha256(reference.tensor)
-                                                       : reference.sha256);
-  if (x.shape != reference.shape) {
-    result.set_incomparable(
-        absl::StrCat("shape ", ShapeText(reference.shape), " against ", ShapeText(x.shape)));
-    return result;
-  }
-  if (type != reference_type && !(IsFloat(type) && IsFloat(reference_type))) {
-    result.set_incomparable(
-        absl::StrCat("type ", DTypeName(reference_type), " against ", DTypeName(type)));
-    return result;
-  }
-
+  const bool comparable = Describe(reference_name, reference, name, x, &result);
+  if (x.sha256.empty()) result.set_sha256(TensorSha256(x.tensor));
+  if (reference.sha256.empty()) result.set_reference_sha256(TensorSha256(reference.tensor));
+  if (!comparable) return result;
   Comparer comparer(reference.tensor, x.tensor, threads);
-  const Partial found = comparer.Run();
-  result.set_bitwise_equal(found.differing == 0);
-  result.set_differing_elements(found.differing);
-  if (found.first_row >= 0) {
-    *result.mutable_first_differing_row() =
-        name_row(found.first_row / x.tensor.rows, found.first_row % x.tensor.rows);
+  const TensorDifference found = comparer.Run();
+  if (SetMeasures(found, x.tensor, name_row, &result) && found.max_abs > 0) {
+    SetPercentiles(Percentiles(comparer.Differences(), kFractions, threads), &result);
   }
-  v1::TensorComparison::Nonfinite& nonfinite = *result.mutable_nonfinite();
-  nonfinite.set_nan(found.nan[0]);
-  nonfinite.set_infinity(found.infinity[0]);
-  nonfinite.set_reference_nan(found.nan[1]);
-  nonfinite.set_reference_infinity(found.infinity[1]);
-  result.set_norm(std::sqrt(found.sums.x));
-  result.set_reference_norm(std::sqrt(found.sums.reference));
-  result.set_zero_reference(found.sums.reference == 0);
-  if (found.nan != std::array<int64_t, 2>{} || found.infinity != std::array<int64_t, 2>{}) {
-    SetNan(&result);
-    return result;
+  return result;
+}
+
+absl::StatusOr<v1::TensorComparison> CompareOnDevice(
+    Device& device, absl::string_view reference_name, const ComparedTensor& reference,
+    absl::string_view name, const ComparedTensor& x, const RowNamer& name_row,
+    ThreadPool& threads) {
+  if (device.kind() == DeviceKind::kCpu) {
+    return CompareTensors(reference_name, reference, name, x, name_row, threads);
   }
-  const double distance = std::sqrt(found.sums.difference);
-  result.set_relative_l2(result.zero_reference() ? result.norm()
-                                                 : distance / result.reference_norm());
-  result.set_max_abs(found.max_abs);
-  result.set_max_u(found.max_abs / UnitAt(type, found.max_reference));
-  result.set_cosine(Cosine(found.sums));
-  result.mutable_abs_diff();
-  if (found.max_abs > 0) SetPercentiles(comparer.Differences(), threads, &result);
+  v1::TensorComparison result;
+  if (!Describe(reference_name, reference, name, x, &result)) return result;
+  const int64_t count = x.tensor.NumElements();
+  std::vector<int64_t> ranks;
+  if (count > 0) ranks = PercentileRanks(count, kFractions);
+  PLUMBLINE_ASSIGN_OR_RETURN(const TensorDifference found,
+                             device.Difference(reference.tensor, x.tensor, ranks));
+  if (!SetMeasures(found, x.tensor, name_row, &result) || found.by_rank.empty()) return result;
+  std::map<int64_t, float> by_rank;
+  for (size_t i = 0; i < ranks.size(); ++i) by_rank[ranks[i]] = found.by_rank[i];
+  SetPercentiles(InterpolatePercentiles(count, kFractions, by_rank), &result);
   return result;
 }
 

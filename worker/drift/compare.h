@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/device.h"
@@ -17,7 +18,8 @@ namespace plumbline::drift {
 
 // One side of a comparison. Copied freely; owns no values.
 struct ComparedTensor {
-  // In the host's memory; the elements may begin at any address and rows may be apart.
+  // In the host's memory, unless a function says otherwise; the elements may begin at any address
+  // and rows may be apart.
   Tensor tensor;
   // As its file or its node has it, outermost first; holds as many elements as `tensor`.
   std::vector<int64_t> shape;
@@ -51,6 +53,14 @@ v1::TensorComparison CompareTensors(absl::string_view reference_name,
                                     const ComparedTensor& reference, absl::string_view name,
                                     const ComparedTensor& x, const RowNamer& name_row,
                                     ThreadPool& threads);
+
+// CompareTensors where the values are in the memory of `device`, strides being free. On a GPU they
+// stay there: sums are taken in another fixed order, so that they differ by the rounding of a
+// float64 sum; every other measure is the same. A digest that is not known already is then not
+// reported, and BF16, F32 and F64 can be compared.
+absl::StatusOr<v1::TensorComparison> CompareOnDevice(
+    Device& device, absl::string_view reference_name, const ComparedTensor& reference,
+    absl::string_view name, const ComparedTensor& x, const RowNamer& name_row, ThreadPool& threads);
 
 // The hex digest of the row-major bytes of a tensor in the host's memory, whatever its strides.
 std::string TensorSha256(const Tensor& tensor);

@@ -42,6 +42,16 @@ class RearrangedHeads : public h3::WeightSource {
     }
     return base_.Get(name);
   }
+  bool IsMadeOnDevice(absl::string_view name, const Device& device) const override {
+    for (absl::string_view projection : kProjections) {
+      if (name == absl::StrCat(prefix_, projection)) return false;
+    }
+    return base_.IsMadeOnDevice(name, device);
+  }
+  absl::Status MakeOnDevice(absl::string_view name, Device& device,
+                            const Tensor& to) const override {
+    return base_.MakeOnDevice(name, device, to);
+  }
   std::string Description() const override {
     return absl::StrCat(base_.Description(), ", fault ", fault_);
   }

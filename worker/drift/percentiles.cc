@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 
 namespace plumbline::drift {
 namespace {
@@ -57,15 +58,38 @@ size_t Locate(absl::Span<const int64_t> counts, int64_t* rank) {
 
 }  // namespace
 
-std::vector<double> Percentiles(absl::Span<const float> values, absl::Span<const double> fractions,
-                                ThreadPool& threads) {
-  const int64_t last_rank = static_cast<int64_t>(values.size()) - 1;
-  std::map<int64_t, float> by_rank;
+std::vector<int64_t> PercentileRanks(int64_t count, absl::Span<const double> fractions) {
+  const int64_t last_rank = count - 1;
+  std::set<int64_t> ranks;
   for (double fraction : fractions) {
     const int64_t rank = static_cast<int64_t>(fraction * static_cast<double>(last_rank));
-    by_rank[rank] = 0;
-    by_rank[std::min(rank + 1, last_rank)] = 0;
+    ranks.insert(rank);
+    ranks.insert(std::min(rank + 1, last_rank));
   }
+  return {ranks.begin(), ranks.end()};
+}
+
+std::vector<double> InterpolatePercentiles(int64_t count, absl::Span<const double> fractions,
+                                           const std::map<int64_t, float>& by_rank) {
+  const int64_t last_rank = count - 1;
+  std::vector<double> percentiles;
+  for (double fraction : fractions) {
+    const double position = fraction * static_cast<double>(last_rank);
+    const int64_t rank = static_cast<int64_t>(position);
+    double value = by_rank.at(rank);
+    if (rank < last_rank) {
+      value += (position - static_cast<double>(rank)) * (by_rank.at(rank + 1) - value);
+    }
+    percentiles.push_back(value);
+  }
+  return percentiles;
+}
+
+std::vector<double> Percentiles(absl::Span<const float> values, absl::Span<const double> fractions,
+                                ThreadPool& threads) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  std::map<int64_t, float> by_rank;
+  for (const int64_t rank : PercentileRanks(count, fractions)) by_rank[rank] = 0;
 
   const Counts bins = CountAll(values, kBins, threads,
                                [](uint32_t bits, Counts& counts) { ++counts[bits >> kHalfBits]; });
@@ -89,17 +113,7 @@ std::vector<double> Percentiles(absl::Span<const float> values, absl::Span<const
     value = ValueOf(static_cast<uint32_t>(bin << kHalfBits | Locate(of_bin, &rest)));
   }
 
-  std::vector<double> percentiles;
-  for (double fraction : fractions) {
-    const double position = fraction * static_cast<double>(last_rank);
-    const int64_t rank = static_cast<int64_t>(position);
-    double value = by_rank[rank];
-    if (rank < last_rank) {
-      value += (position - static_cast<double>(rank)) * (by_rank[rank + 1] - value);
-    }
-    percentiles.push_back(value);
-  }
-  return percentiles;
+  return InterpolatePercentiles(count, fractions, by_rank);
 }
 
 }  // namespace plumbline::drift

@@ -29,7 +29,7 @@ class TensorStore : public h3::TensorSource {
   absl::StatusOr<Tensor> Find(absl::string_view name) const override;
   bool Contains(absl::string_view name) const { return stored_.contains(name); }
 
-  // The digest of a stored tensor's bytes, hex; computed once.
+  // The digest of a stored tensor's bytes, hex; computed once, by the host.
   absl::StatusOr<std::string> Sha256(absl::string_view name);
 
   void Clear() { stored_.clear(); }

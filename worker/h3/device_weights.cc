@@ -1,7 +1,10 @@
 #include "worker/h3/device_weights.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
@@ -17,14 +20,59 @@ void TouchPages(const Tensor& tensor) {
   for (size_t i = 0; i < size; i += kPageBytes) static_cast<void>(bytes[i]);
 }
 
-}  // namespace
-
-absl::StatusOr<Tensor> DeviceWeights::Shape(absl::string_view name) const {
-  const ParameterSpec* parameter = source_->Find(name);
+absl::StatusOr<Tensor> ShapeOf(const ParameterSource& source, absl::string_view name) {
+  const ParameterSpec* parameter = source.Find(name);
   if (parameter == nullptr) {
     return absl::NotFoundError(absl::StrCat("the model has no parameter '", name, "'"));
   }
   return ParameterView(nullptr, parameter->dtype, parameter->shape);
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> DeviceWeights::Shape(absl::string_view name) const {
+  return ShapeOf(*source_, name);
+}
+
+absl::StatusOr<int64_t> DeviceWeights::TwoSegmentBytes(const Graph& graph) const {
+  std::vector<int64_t> bytes(graph.segments().size());
+  for (size_t segment = 0; segment < bytes.size(); ++segment) {
+    absl::flat_hash_set<absl::string_view> names;
+    const int index = static_cast<int>(segment);
+    for (NodeId id = graph.SegmentBegin(index); id < graph.SegmentEnd(index); ++id) {
+      for (const std::string& name : graph.nodes()[id].parameters) {
+        if (!names.insert(name).second) continue;
+        PLUMBLINE_ASSIGN_OR_RETURN(const Tensor shape, Shape(name));
+        bytes[segment] += static_cast<int64_t>(shape.NumBytes());
+      }
+    }
+  }
+  int64_t most = 0;
+  for (size_t segment = 0; segment < bytes.size(); ++segment) {
+    most = std::max(most, bytes[segment] + bytes[(segment + 1) % bytes.size()]);
+  }
+  return most;
+}
+
+absl::Status DeviceWeights::ReadParameter(const ParameterSource& source, Device& device,
+                                          const std::string& name, Loaded* loaded) {
+  if (device.kind() == DeviceKind::kCpu) {
+    PLUMBLINE_ASSIGN_OR_RETURN(loaded->host, source.Get(name));
+    loaded->tensor = loaded->host.tensor;
+    TouchPages(loaded->tensor);
+    return absl::OkStatus();
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(loaded->tensor, ShapeOf(source, name));
+  const size_t bytes = loaded->tensor.NumBytes();
+  if (source.IsMadeOnDevice(name, device)) {
+    PLUMBLINE_ASSIGN_OR_RETURN(loaded->buffer, device.Allocate(bytes));
+    loaded->tensor.data = loaded->buffer.data();
+    return source.MakeOnDevice(name, device, loaded->tensor);
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(const WeightView host, source.Get(name));
+  PLUMBLINE_ASSIGN_OR_RETURN(loaded->buffer, device.Upload(host.tensor.data, bytes));
+  loaded->tensor.data = loaded->buffer.data();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DeviceWeights::Segment> DeviceWeights::Read(const ParameterSource& source,
@@ -36,18 +84,8 @@ absl::StatusOr<DeviceWeights::Segment> DeviceWeights::Read(const ParameterSource
       const auto [place, is_new] = read.parameters.try_emplace(name);
       if (!is_new) continue;
       Loaded& loaded = place->second;
-      PLUMBLINE_ASSIGN_OR_RETURN(loaded.host, source.Get(name));
-      loaded.tensor = loaded.host.tensor;
+      PLUMBLINE_RETURN_IF_ERROR(ReadParameter(source, device, name, &loaded));
       read.bytes += static_cast<int64_t>(loaded.tensor.NumBytes());
-      if (device.kind() == DeviceKind::kCpu) {
-        TouchPages(loaded.tensor);
-        continue;
-      }
-      PLUMBLINE_ASSIGN_OR_RETURN(loaded.buffer, device.Allocate(loaded.tensor.NumBytes()));
-      const void* host = loaded.tensor.data;
-      loaded.tensor.data = loaded.buffer.data();
-      PLUMBLINE_RETURN_IF_ERROR(device.CopyToDevice(host, loaded.tensor));
-      loaded.host = WeightView();
     }
   }
   read.graph = &graph;

@@ -30,6 +30,10 @@ class DeviceWeights {
   // Type and shape of a parameter, without data: (rows, width), a vector being one row.
   absl::StatusOr<Tensor> Shape(absl::string_view name) const;
 
+  // The most that two neighbouring segments take, the first following the last: what is on a device
+  // while one is in use and the next is being loaded.
+  absl::StatusOr<int64_t> TwoSegmentBytes(const Graph& graph) const;
+
   // Loads what the nodes of a segment read and drops the rest; nothing when it is loaded already.
   // Waits for Prefetch() if it was given the same segment, and otherwise drops what that loads.
   absl::Status Load(const Graph& graph, int segment);
@@ -40,6 +44,9 @@ class DeviceWeights {
 
   // A loaded parameter, valid until the next Load() of another segment.
   absl::StatusOr<Tensor> Find(absl::string_view name) const;
+
+  // Whether another thread may be loading.
+  bool IsPrefetching() const { return next_.valid(); }
 
   // Bytes of all parameters that Load() made available since this object was made; one that was
   // dropped and loaded again counts again.
@@ -61,6 +68,8 @@ class DeviceWeights {
     bool Is(const Graph& other, int segment) const { return graph == &other && index == segment; }
   };
 
+  static absl::Status ReadParameter(const ParameterSource& source, Device& device,
+                                    const std::string& name, Loaded* loaded);
   static absl::StatusOr<Segment> Read(const ParameterSource& source, Device& device,
                                       const Graph& graph, int segment);
 

@@ -28,7 +28,8 @@ Executor::Executor(std::unique_ptr<Plan> plan, DeviceWeights& weights, Device& d
       weights_(weights),
       device_(device),
       sink_(sink),
-      context_(device.Context()) {
+      context_(device.Context()),
+      recorded_(&device) {
   context_.guarded = plan_->options.guarded;
   context_.workspace =
       absl::MakeSpan(static_cast<uint8_t*>(plan_->workspace.data()), plan_->workspace.bytes());
@@ -92,12 +93,47 @@ absl::Status Executor::Forward(int segment) { return Compute(segment, /*tapped=*
 
 absl::Status Executor::Compute(int segment, bool tapped) {
   PLUMBLINE_RETURN_IF_ERROR(BindParameters(segment));
-  for (const StepPlan& step : plan_->steps) {
-    if (graph_.nodes()[step.begin].segment != segment) continue;
-    PLUMBLINE_RETURN_IF_ERROR(RunStep(step, tapped));
-  }
+  const auto enqueue = [&]() -> absl::Status {
+    for (const StepPlan& step : plan_->steps) {
+      if (graph_.nodes()[step.begin].segment != segment) continue;
+      PLUMBLINE_RETURN_IF_ERROR(RunStep(step, tapped));
+    }
+    return absl::OkStatus();
+  };
+  PLUMBLINE_RETURN_IF_ERROR(RunSegment(segment, RecordedSegments::Work::kForward, enqueue));
   activations_of_ = segment;
   return absl::OkStatus();
+}
+
+bool Executor::IsTapped(int segment, RecordedSegments::Work work) const {
+  for (NodeId id = graph_.SegmentBegin(segment); id < graph_.SegmentEnd(segment); ++id) {
+    const NodePlan& node = plan_->nodes[id];
+    if (work == RecordedSegments::Work::kForward) {
+      if (node.tap_forward) return true;
+      continue;
+    }
+    if (node.tap_gradient || !node.completed_inputs.empty()) return true;
+    if (std::find(node.tap_parameters.begin(), node.tap_parameters.end(), true) !=
+        node.tap_parameters.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::Status Executor::RunSegment(int segment, RecordedSegments::Work work,
+                                  absl::FunctionRef<absl::Status()> enqueue) {
+  // A sink looks at tensors while they are computed, a source of fed ones may change, and guards
+  // look at memory after every call.
+  if (plan_->options.isolated_from != nullptr || plan_->options.guarded ||
+      IsTapped(segment, work) || weights_.IsPrefetching()) {
+    return enqueue();
+  }
+  std::vector<const void*> memory;
+  for (NodeId id = graph_.SegmentBegin(segment); id < graph_.SegmentEnd(segment); ++id) {
+    for (const Tensor& parameter : plan_->nodes[id].parameters) memory.push_back(parameter.data);
+  }
+  return recorded_.Run(segment, work, std::move(memory), enqueue);
 }
 
 absl::Status Executor::BindParameters(int segment) {
@@ -187,6 +223,11 @@ absl::Status Executor::Backward(int segment) {
     PLUMBLINE_RETURN_IF_ERROR(Compute(segment, /*tapped=*/false));
   }
   PLUMBLINE_RETURN_IF_ERROR(BindParameters(segment));
+  return RunSegment(segment, RecordedSegments::Work::kBackward,
+                    [&] { return ComputeBackward(segment); });
+}
+
+absl::Status Executor::ComputeBackward(int segment) {
   for (NodeId id = graph_.SegmentEnd(segment) - 1; id >= graph_.SegmentBegin(segment); --id) {
     if (graph_.values()[graph_.nodes()[id].output].differentiable) {
       PLUMBLINE_RETURN_IF_ERROR(RunBackward(id));

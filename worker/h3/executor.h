@@ -4,10 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/h3/plan.h"
+#include "worker/h3/recorded_segments.h"
 
 namespace plumbline::h3 {
 
@@ -49,6 +51,12 @@ class Executor {
   Executor(std::unique_ptr<Plan> plan, DeviceWeights& weights, Device& device, TapSink* sink);
 
   absl::Status Compute(int segment, bool tapped);
+  absl::Status ComputeBackward(int segment);
+  // Does the work of a segment whose parameters are bound; again and again from a record where
+  // nobody looks on.
+  absl::Status RunSegment(int segment, RecordedSegments::Work work,
+                          absl::FunctionRef<absl::Status()> enqueue);
+  bool IsTapped(int segment, RecordedSegments::Work work) const;
   absl::Status BindParameters(int segment);
   absl::Status Feed(ValueId value);
   absl::Status FeedGradient(ValueId value);
@@ -66,6 +74,7 @@ class Executor {
   ExecutionContext context_;
   int activations_of_ = -1;  // the segment whose activations are in memory
   std::vector<ForwardCall> calls_;
+  RecordedSegments recorded_;
 };
 
 }  // namespace plumbline::h3

@@ -15,6 +15,7 @@
 #include "worker/h3/checkpoint.h"
 #include "worker/h3/composition.h"
 #include "worker/h3/inventory_names.h"
+#include "worker/h3/planned_memory.h"
 #include "worker/h3/transformer_graph.h"
 
 namespace plumbline::h3 {
@@ -265,6 +266,38 @@ TEST_F(ExecutorTest, WrongShapesAreNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("input.hidden_states"), std::string::npos);
   EXPECT_NE(status.message().find("(1, 36, 96)"), std::string::npos);
+}
+
+TEST_F(ExecutorTest, PlannedBytesAreThoseThatAnExecutorTakes) {
+  for (const char* composition : {"golden", "candidate", "provider/default"}) {
+    const ResolvedComposition resolved = Resolve(composition);
+    for (bool backward : {false, true}) {
+      DeviceWeights weights(source_.get(), device_.get());
+      const auto planned =
+          PlannedBytes(graph_, resolved, registry_, weights, *device_, nullptr, Options(backward));
+      ASSERT_TRUE(planned.ok()) << planned.status();
+      device_->ResetHighWater();
+      const int64_t before = device_->HighWaterBytes();
+      const auto executor = Executor::Create(graph_, resolved, registry_, weights, *device_,
+                                             nullptr, Options(backward));
+      ASSERT_TRUE(executor.ok()) << executor.status();
+      EXPECT_EQ(*planned, device_->HighWaterBytes() - before) << composition << backward;
+    }
+  }
+}
+
+// The values between segments share memory where no backward reads them again.
+TEST_F(ExecutorTest, ForwardAloneGivesTheSameBytesInLessMemory) {
+  const ResolvedComposition golden = Resolve("golden");
+  Recorder alone, with_backward;
+  for (Recorder* recorder : {&alone, &with_backward}) recorder->Only("output.video");
+  device_->ResetHighWater();
+  Run(golden, Options(false), &alone);
+  const int64_t alone_bytes = device_->HighWaterBytes();
+  device_->ResetHighWater();
+  Run(golden, Options(true), &with_backward);
+  EXPECT_LT(alone_bytes, device_->HighWaterBytes() / 2);
+  ExpectSameBytes(alone, with_backward);
 }
 
 TEST_F(ExecutorTest, MemoryThatIsNotThereIsAStatus) {

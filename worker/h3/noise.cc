@@ -16,14 +16,13 @@ namespace {
 
 class GeneratorNoise final : public NoiseSource {
  public:
-  GeneratorNoise(const Rng& rng, uint64_t seed)
-      : rng_(rng), generator_(MakeNormalGenerator(rng, seed)) {}
+  GeneratorNoise(const Rng& rng, uint64_t seed, Device* device)
+      : rng_(rng), generator_(MakeNormalGenerator(rng, seed, device)) {}
 
   std::string Identity() const override { return FormatRng(rng_); }
 
   absl::Status Draw(const NoiseDraw& draw, absl::Span<float> to) override {
-    generator_->Draw(to);
-    return absl::OkStatus();
+    return generator_->Draw(to);
   }
 
  private:
@@ -114,8 +113,8 @@ std::vector<NoiseDraw> NoiseDraws(const TransformerConfig& config, const LayoutS
   return draws;
 }
 
-std::unique_ptr<NoiseSource> MakeGeneratorNoise(const Rng& rng, uint64_t seed) {
-  return std::make_unique<GeneratorNoise>(rng, seed);
+std::unique_ptr<NoiseSource> MakeGeneratorNoise(const Rng& rng, uint64_t seed, Device* device) {
+  return std::make_unique<GeneratorNoise>(rng, seed, device);
 }
 
 absl::StatusOr<std::unique_ptr<NoiseSource>> MakeFileNoise(SafetensorsFile file,

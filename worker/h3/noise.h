@@ -42,8 +42,10 @@ class NoiseSource {
   virtual absl::Status Draw(const NoiseDraw& draw, absl::Span<float> to) = 0;
 };
 
-// One of PyTorch's generators; its identity is FormatRng(rng).
-std::unique_ptr<NoiseSource> MakeGeneratorNoise(const Rng& rng, uint64_t seed);
+// One of PyTorch's generators; its identity is FormatRng(rng). `device`, see MakeNormalGenerator,
+// must outlive it.
+std::unique_ptr<NoiseSource> MakeGeneratorNoise(const Rng& rng, uint64_t seed,
+                                                Device* device = nullptr);
 
 // A file that holds exactly the draws of a run, in float32; its identity is "file:" and the SHA-256
 // of their names, shapes and bytes. INVALID_ARGUMENT names every tensor that is missing, extra, of

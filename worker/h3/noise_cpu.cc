@@ -141,12 +141,13 @@ float TorchCpuGenerator::DrawOne() {
   return static_cast<float>(radius * Cos(angle));
 }
 
-void TorchCpuGenerator::Draw(absl::Span<float> to) {
+absl::Status TorchCpuGenerator::Draw(absl::Span<float> to) {
   if (to.size() >= kBlock) {
     DrawLarge(to);
   } else {
     for (float& value : to) value = DrawOne();
   }
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline::h3

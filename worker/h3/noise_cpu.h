@@ -20,7 +20,7 @@ class TorchCpuGenerator final : public NormalGenerator {
   // Only the lower 32 bits of `seed` are used, as in PyTorch.
   explicit TorchCpuGenerator(uint64_t seed) : engine_(static_cast<uint32_t>(seed)) {}
 
-  void Draw(absl::Span<float> to) override;
+  absl::Status Draw(absl::Span<float> to) override;
 
  private:
   // Uniform in [0, 1), a multiple of 2^-24.

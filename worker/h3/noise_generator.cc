@@ -42,9 +42,13 @@ std::string FormatRng(const Rng& rng) {
   return absl::StrCat(kTorchCudaPrefix, rng.multiprocessors);
 }
 
-std::unique_ptr<NormalGenerator> MakeNormalGenerator(const Rng& rng, uint64_t seed) {
+std::unique_ptr<NormalGenerator> MakeNormalGenerator(const Rng& rng, uint64_t seed,
+                                                     Device* device) {
   if (rng.kind == Rng::Kind::kTorchCpu) return std::make_unique<TorchCpuGenerator>(seed);
-  return std::make_unique<TorchCudaGenerator>(seed, rng.multiprocessors);
+  if (device == nullptr || device->kind() == DeviceKind::kCpu) {
+    return std::make_unique<TorchCudaGenerator>(seed, rng.multiprocessors);
+  }
+  return std::make_unique<DeviceCudaGenerator>(seed, rng.multiprocessors, *device);
 }
 
 }  // namespace plumbline::h3

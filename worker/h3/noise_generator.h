@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/device.h"
 
 namespace plumbline::h3 {
 
@@ -17,8 +19,9 @@ class NormalGenerator {
   virtual ~NormalGenerator() = default;
 
   // Fills `to` with what torch.randn(to.size(), generator=...) returns next. The values depend on
-  // where one draw ends and the next begins, so a draw must not be split.
-  virtual void Draw(absl::Span<float> to) = 0;
+  // where one draw ends and the next begins, so a draw must not be split. What fails is a GPU that
+  // draws.
+  virtual absl::Status Draw(absl::Span<float> to) = 0;
 };
 
 // Which of PyTorch's generators a run draws from.
@@ -42,8 +45,11 @@ absl::StatusOr<Rng> ParseRng(absl::string_view text, absl::string_view field);
 // The text that ParseRng reads back.
 std::string FormatRng(const Rng& rng);
 
-// A fresh generator, as after torch.Generator(...).manual_seed(seed). `rng` is valid.
-std::unique_ptr<NormalGenerator> MakeNormalGenerator(const Rng& rng, uint64_t seed);
+// A fresh generator, as after torch.Generator(...).manual_seed(seed). `rng` is valid. What one of
+// PyTorch's GPU generators gives, a GPU draws bit for bit; without one (`device` is null or a CPU)
+// it is computed within 2e-6. `device` must outlive the generator.
+std::unique_ptr<NormalGenerator> MakeNormalGenerator(const Rng& rng, uint64_t seed,
+                                                     Device* device = nullptr);
 
 }  // namespace plumbline::h3
 

@@ -37,7 +37,7 @@ class CapturedDrawsTest : public ::testing::TestWithParam<int> {
 
   static std::vector<float> Draw(NormalGenerator* generator, size_t size) {
     std::vector<float> values(size);
-    generator->Draw(absl::MakeSpan(values));
+    EXPECT_TRUE(generator->Draw(absl::MakeSpan(values)).ok());
     return values;
   }
 
@@ -112,19 +112,19 @@ INSTANTIATE_TEST_SUITE_P(Seeds, CapturedDrawsTest, ::testing::Values(42, 43, 44)
 
 TEST(TorchCpuGeneratorTest, UsesTheLowerHalfOfTheSeed) {
   float a[20], b[20];
-  TorchCpuGenerator(7).Draw(absl::MakeSpan(a));
-  TorchCpuGenerator((uint64_t{5} << 32) + 7).Draw(absl::MakeSpan(b));
+  EXPECT_TRUE(TorchCpuGenerator(7).Draw(absl::MakeSpan(a)).ok());
+  EXPECT_TRUE(TorchCpuGenerator((uint64_t{5} << 32) + 7).Draw(absl::MakeSpan(b)).ok());
   EXPECT_EQ(std::memcmp(a, b, sizeof(a)), 0);
 }
 
 // The second value of a pair waits for the next small draw, past large ones.
 TEST(TorchCpuGeneratorTest, KeepsTheSecondValueOfAPair) {
   float pair[2], first[1], large[16], second[1];
-  TorchCpuGenerator(7).Draw(absl::MakeSpan(pair));
+  EXPECT_TRUE(TorchCpuGenerator(7).Draw(absl::MakeSpan(pair)).ok());
   TorchCpuGenerator generator(7);
-  generator.Draw(absl::MakeSpan(first));
-  generator.Draw(absl::MakeSpan(large));
-  generator.Draw(absl::MakeSpan(second));
+  EXPECT_TRUE(generator.Draw(absl::MakeSpan(first)).ok());
+  EXPECT_TRUE(generator.Draw(absl::MakeSpan(large)).ok());
+  EXPECT_TRUE(generator.Draw(absl::MakeSpan(second)).ok());
   EXPECT_EQ(first[0], pair[0]);
   EXPECT_EQ(second[0], pair[1]);
 }
@@ -143,8 +143,8 @@ TEST(PhiloxTest, KnownAnswers) {
 
 TEST(TorchCudaGeneratorTest, OrderDependsOnTheMultiprocessorsOfALargeDraw) {
   std::vector<float> small(5000), large(5000);
-  TorchCudaGenerator(1, 1).Draw(absl::MakeSpan(small));
-  TorchCudaGenerator(1, 132).Draw(absl::MakeSpan(large));
+  EXPECT_TRUE(TorchCudaGenerator(1, 1).Draw(absl::MakeSpan(small)).ok());
+  EXPECT_TRUE(TorchCudaGenerator(1, 132).Draw(absl::MakeSpan(large)).ok());
   EXPECT_NE(small, large);
   // 2048 threads and 5120 of them begin alike.
   EXPECT_EQ(small[2047], large[2047]);
@@ -154,9 +154,9 @@ TEST(TorchCudaGeneratorTest, OrderDependsOnTheMultiprocessorsOfALargeDraw) {
 TEST(TorchCudaGeneratorTest, AnEmptyDrawUsesNothing) {
   float a[3], b[3];
   TorchCudaGenerator generator(1, 132);
-  generator.Draw({});
-  generator.Draw(absl::MakeSpan(a));
-  TorchCudaGenerator(1, 132).Draw(absl::MakeSpan(b));
+  EXPECT_TRUE(generator.Draw({}).ok());
+  EXPECT_TRUE(generator.Draw(absl::MakeSpan(a)).ok());
+  EXPECT_TRUE(TorchCudaGenerator(1, 132).Draw(absl::MakeSpan(b)).ok());
   EXPECT_EQ(std::memcmp(a, b, sizeof(a)), 0);
 }
 

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/status.h"
 #include "kernels/numerics/elementary.h"
 
 namespace plumbline::h3 {
 namespace {
 
-// The launch of ATen's distribution kernels: blocks of 256 threads, as many as 2048 threads a
-// multiprocessor, four values a thread and iteration.
-constexpr uint64_t kThreadsPerBlock = 256;
-constexpr uint64_t kBlocksPerMultiprocessor = 8;
-constexpr uint64_t kWords = 4;
+constexpr uint64_t kWords = TorchNormalDraw::kWords;
 
-uint64_t CeilDivide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+// Behind a draw of `size` values.
+void Advance(uint64_t size, TorchNormalDraw* draw) {
+  draw->offset += draw->Iterations(size) * kWords;
+}
 
 struct Pair {
   float first;
@@ -48,17 +48,15 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
   return counter;
 }
 
-void TorchCudaGenerator::Draw(absl::Span<float> to) {
-  if (to.empty()) return;
+absl::Status TorchCudaGenerator::Draw(absl::Span<float> to) {
+  if (to.empty()) return absl::OkStatus();
   const uint64_t size = to.size();
-  const uint64_t blocks =
-      std::min(multiprocessors_ * kBlocksPerMultiprocessor, CeilDivide(size, kThreadsPerBlock));
-  const uint64_t threads = blocks * kThreadsPerBlock;
-  const uint64_t iterations = CeilDivide(size, threads * kWords);
-  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed_),
-                                       static_cast<uint32_t>(seed_ >> 32)};
+  const uint64_t threads = draw_.Threads(size);
+  const uint64_t iterations = draw_.Iterations(size);
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(draw_.seed),
+                                       static_cast<uint32_t>(draw_.seed >> 32)};
   for (uint64_t iteration = 0; iteration < iterations; ++iteration) {
-    const uint64_t position = offset_ / kWords + iteration;
+    const uint64_t position = draw_.offset / kWords + iteration;
     const uint64_t begin = iteration * threads * kWords;
     for (uint64_t thread = 0; thread < std::min(threads, size - begin); ++thread) {
       const std::array<uint32_t, 4> words =
@@ -74,7 +72,15 @@ void TorchCudaGenerator::Draw(absl::Span<float> to) {
       }
     }
   }
-  offset_ += iterations * kWords;
+  Advance(size, &draw_);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceCudaGenerator::Draw(absl::Span<float> to) {
+  if (to.empty()) return absl::OkStatus();
+  PLUMBLINE_RETURN_IF_ERROR(device_.DrawTorchNormal(draw_, to));
+  Advance(to.size(), &draw_);
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline::h3

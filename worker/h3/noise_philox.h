@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/device.h"
+#include "kernels/numerics/torch_normal.h"
 #include "worker/h3/noise_generator.h"
 
 namespace plumbline::h3 {
@@ -19,14 +21,26 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
 class TorchCudaGenerator final : public NormalGenerator {
  public:
   TorchCudaGenerator(uint64_t seed, int multiprocessors)
-      : seed_(seed), multiprocessors_(multiprocessors) {}
+      : draw_{seed, 0, static_cast<uint64_t>(multiprocessors)} {}
 
-  void Draw(absl::Span<float> to) override;
+  absl::Status Draw(absl::Span<float> to) override;
 
  private:
-  const uint64_t seed_;
-  const int multiprocessors_;
-  uint64_t offset_ = 0;  // Words that every thread has used; a multiple of 4.
+  TorchNormalDraw draw_;  // the next one
+};
+
+// The same, drawn by a GPU: all bits are those of PyTorch there.
+class DeviceCudaGenerator final : public NormalGenerator {
+ public:
+  // `device` must outlive it.
+  DeviceCudaGenerator(uint64_t seed, int multiprocessors, Device& device)
+      : draw_{seed, 0, static_cast<uint64_t>(multiprocessors)}, device_(device) {}
+
+  absl::Status Draw(absl::Span<float> to) override;
+
+ private:
+  TorchNormalDraw draw_;
+  Device& device_;
 };
 
 }  // namespace plumbline::h3

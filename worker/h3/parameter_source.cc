@@ -1,6 +1,8 @@
 #include "worker/h3/parameter_source.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,16 +33,28 @@ absl::StatusOr<std::string> ParameterSource::Digest() const {
 }
 
 absl::StatusOr<std::string> ParameterSource::ComputeDigest() const {
-  absl::Status status;
-  std::string digest = DigestOfParameters(
-      model_, canonical_config_, parameters_, [&](const ParameterSpec& parameter) -> std::string {
-        if (!status.ok()) return "";
-        Sha256 values;
-        status = Hash(parameter, &values);
-        return values.FinishHex();
-      });
-  PLUMBLINE_RETURN_IF_ERROR(status);
-  return digest;
+  std::vector<absl::StatusOr<std::string>> digests(parameters_.size(), std::string());
+  std::atomic<size_t> next = 0;
+  const auto hash_parameters = [&] {
+    for (size_t i = next++; i < parameters_.size(); i = next++) {
+      Sha256 values;
+      const absl::Status hashed = Hash(parameters_[i], &values);
+      digests[i] = hashed.ok() ? absl::StatusOr<std::string>(values.FinishHex()) : hashed;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+    threads.emplace_back(hash_parameters);
+  }
+  hash_parameters();
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::StatusOr<std::string>& digest : digests) {
+    PLUMBLINE_RETURN_IF_ERROR(digest.status());
+  }
+  return DigestOfParameters(model_, canonical_config_, parameters_,
+                            [&](const ParameterSpec& parameter) {
+                              return *digests[static_cast<size_t>(&parameter - parameters_.data())];
+                            });
 }
 
 std::string DigestOfParameters(absl::string_view model, absl::string_view canonical_config,

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/sha256.h"
+#include "kernels/device.h"
 #include "worker/h3/host_tensor.h"
 #include "worker/h3/parameters.h"
 
@@ -38,6 +39,14 @@ class ParameterSource {
   // whoever needs them twice keeps the view. NOT_FOUND for a name that the model does not have.
   virtual absl::StatusOr<WeightView> Get(absl::string_view name) const = 0;
 
+  // Whether `device` can make a parameter's values in its own memory, faster than they are copied.
+  virtual bool IsMadeOnDevice(absl::string_view name, const Device& device) const { return false; }
+  // Where it can: enqueues that, into `to`, dense and of the parameter's type and shape.
+  virtual absl::Status MakeOnDevice(absl::string_view name, Device& device,
+                                    const Tensor& to) const {
+    return absl::UnimplementedError("these weights are not made on a device");
+  }
+
   // What was found, for people: "released layout, 14 shards", "synthetic, seed 1". Never a path.
   virtual std::string Description() const = 0;
 
@@ -53,8 +62,9 @@ class ParameterSource {
   //   the canonical configuration
   //   NAME DTYPE SHAPE SHA256   for each parameter sorted by name, e.g. "proj_in.bias F32 128 ab.."
   // SHAPE is joined by "x", SHA256 is that of the little-endian row-major bytes. Computed at the
-  // first call, a tensor at a time in small memory, then kept; concurrent calls wait for it. The
-  // released size takes minutes.
+  // first call, by as many threads as there are processors, each a tensor at a time in small
+  // memory, then kept; concurrent calls wait for it. The released size takes about a hundred
+  // processor-seconds.
   absl::StatusOr<std::string> Digest() const;
 
  protected:
@@ -62,6 +72,7 @@ class ParameterSource {
                   std::vector<ParameterSpec> parameters);
 
   // Adds the bytes of a parameter to `hash`, without holding them all where they have to be made.
+  // Several threads may call.
   virtual absl::Status Hash(const ParameterSpec& parameter, Sha256* hash) const = 0;
 
  private:
@@ -76,7 +87,8 @@ class ParameterSource {
   mutable std::string digest_ ABSL_GUARDED_BY(digest_mutex_);  // Empty until computed.
 };
 
-// ParameterSource::Digest() from the SHA-256 of each parameter's bytes, hex, as `sha256_of` gives it.
+// ParameterSource::Digest() from the SHA-256 of each parameter's bytes, hex, as `sha256_of` gives
+// it.
 std::string DigestOfParameters(absl::string_view model, absl::string_view canonical_config,
                                const std::vector<ParameterSpec>& parameters,
                                const std::function<std::string(const ParameterSpec&)>& sha256_of);

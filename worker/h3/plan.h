@@ -97,9 +97,11 @@ struct Plan {
   std::vector<NodeTrace> trace;
   DeviceBuffer workspace;
 
-  // Persistent values and their gradients; activations and saved state; gradients within a
-  // segment; gradients that pass from one segment to the one before it, by parity.
+  // Persistent values and their gradients; values that pass from one segment to the next alone,
+  // where no backward will ask for them again, by parity; activations and saved state; gradients
+  // within a segment; gradients that pass from one segment to the one before it, by parity.
   Arena persistent;
+  std::array<Arena, 2> passing_values;
   Arena activations;
   Arena gradients;
   std::array<Arena, 2> passing_gradients;

@@ -35,9 +35,19 @@ class MemoryPlacer {
   }
 
   void PlaceActivations() {
+    int passing_from = -1;
     for (size_t i = 0; i < plan_.values.size(); ++i) {
       const ValueId id = static_cast<ValueId>(i);
-      if (graph_.IsPersistent(id)) PlaceValue(id, plan_.persistent);
+      if (!graph_.IsPersistent(id)) continue;
+      if (!PassesToNextSegment(id)) {
+        PlaceValue(id, plan_.persistent);
+        continue;
+      }
+      const int from = graph_.nodes()[value(id).producer].segment;
+      Arena& arena = plan_.passing_values[from % 2];
+      if (from != passing_from) arena.Restart();
+      passing_from = from;
+      PlaceValue(id, arena);
     }
     int segment = 0;
     const bool keep_all = plan_.options.backward && !plan_.options.recompute;
@@ -58,6 +68,16 @@ class MemoryPlacer {
         if (saved > 0) plan_.activations.Reserve(&node.saved, saved);
       }
     }
+  }
+
+  // Whether a persistent value may go when the segment after its own has run.
+  bool PassesToNextSegment(ValueId id) const {
+    const NodeId producer = value(id).producer;
+    if (plan_.options.backward || producer == kNoNode || IsGraphOutput(id)) return false;
+    const std::vector<Reader>& readers = graph_.readers(id);
+    return std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+      return graph_.nodes()[reader.node].segment <= graph_.nodes()[producer].segment + 1;
+    });
   }
 
   bool IsReadBy(ValueId id, Precision precision) const {
@@ -193,6 +213,9 @@ class MemoryPlacer {
 
   absl::Status Allocate() {
     PLUMBLINE_RETURN_IF_ERROR(plan_.persistent.Allocate(device_));
+    for (Arena& arena : plan_.passing_values) {
+      PLUMBLINE_RETURN_IF_ERROR(arena.Allocate(device_));
+    }
     PLUMBLINE_RETURN_IF_ERROR(plan_.activations.Allocate(device_));
     PLUMBLINE_RETURN_IF_ERROR(plan_.gradients.Allocate(device_));
     for (Arena& arena : plan_.passing_gradients) {

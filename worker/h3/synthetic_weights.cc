@@ -29,6 +29,19 @@ class SyntheticWeights : public WeightSource {
     return view;
   }
 
+  bool IsMadeOnDevice(absl::string_view name, const Device& device) const override {
+    return device.kind() != DeviceKind::kCpu;
+  }
+  absl::Status MakeOnDevice(absl::string_view name, Device& device,
+                            const Tensor& to) const override {
+    const ParameterSpec* parameter = Find(name);
+    if (parameter == nullptr) {
+      return absl::NotFoundError(absl::StrCat("the model has no parameter ", Quoted(name)));
+    }
+    return device.FillSynthetic(name, seed_, TransformerRecipe(parameter->name, parameter->shape),
+                                to);
+  }
+
   std::string Description() const override { return absl::StrCat("synthetic, seed ", seed_); }
 
   absl::StatusOr<std::string> Identity() const override {

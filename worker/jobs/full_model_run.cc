@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/status.h"
+#include "worker/drift/equality.h"
 #include "worker/drift/row_names.h"
+#include "worker/drift/tensor_store.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -23,8 +25,8 @@ FullModelRun::FullModelRun(FullModelSetup& setup)
       inventory_(setup.graph, setup.inventory),
       threads_(device_.Context().threads != nullptr ? *device_.Context().threads : own_threads_),
       weights_(&setup.weights, &device_),
-      golden_(setup.golden.name),
-      provider_("provider/default") {
+      golden_(setup.golden.name, &device_),
+      provider_("provider/default", &device_) {
   candidate_.error.resize(inventory_.size());
   candidate_.drift.resize(inventory_.size());
   ablated_.resize(setup.ablation.size());
@@ -72,28 +74,28 @@ absl::Status FullModelRun::PrepareSides() {
     faulty_inputs_ = std::make_unique<DeviceModelInputs>(std::move(faulty));
   }
 
-  PLUMBLINE_RETURN_IF_ERROR(AddKeptSide(setup_.golden, /*save=*/false,
-                                        [this](size_t index, const h3::HostTensor& tensor,
-                                               const std::vector<int64_t>& shape) {
-                                          return OnGolden(index, tensor, shape);
-                                        })
-                                .status());
+  PLUMBLINE_RETURN_IF_ERROR(
+      AddKeptSide(setup_.golden, /*save=*/false,
+                  [this](size_t index, const Tensor& tensor, const std::vector<int64_t>& shape) {
+                    return OnGolden(index, tensor, shape);
+                  })
+          .status());
   for (size_t i = 0; i < setup_.providers.size(); ++i) {
-    PLUMBLINE_RETURN_IF_ERROR(AddKeptSide(setup_.providers[i], /*save=*/false,
-                                          [this, i](size_t index, const h3::HostTensor& tensor,
-                                                    const std::vector<int64_t>& shape) {
-                                            return OnProvider(static_cast<int>(i), index, tensor,
-                                                              shape);
-                                          })
-                                  .status());
+    PLUMBLINE_RETURN_IF_ERROR(
+        AddKeptSide(
+            setup_.providers[i], /*save=*/false,
+            [this, i](size_t index, const Tensor& tensor, const std::vector<int64_t>& shape) {
+              return OnProvider(static_cast<int>(i), index, tensor, shape);
+            })
+            .status());
   }
   if (setup_.candidate.has_value()) {
-    PLUMBLINE_ASSIGN_OR_RETURN(candidate_executor_,
-                               AddKeptSide(*setup_.candidate, setup_.save_tensors,
-                                           [this](size_t index, const h3::HostTensor& tensor,
-                                                  const std::vector<int64_t>& shape) {
-                                             return OnCandidate(index, tensor, shape);
-                                           }));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        candidate_executor_,
+        AddKeptSide(*setup_.candidate, setup_.save_tensors,
+                    [this](size_t index, const Tensor& tensor, const std::vector<int64_t>& shape) {
+                      return OnCandidate(index, tensor, shape);
+                    }));
   }
   for (size_t i = 0; i < setup_.ablation.size(); ++i) {
     ablated_executors_.push_back(nullptr);
@@ -101,10 +103,10 @@ absl::Status FullModelRun::PrepareSides() {
     ablated_[i].error.resize(inventory_.size());
     PLUMBLINE_ASSIGN_OR_RETURN(
         ablated_executors_[i],
-        AddSide(setup_.ablation[i].side, [this, i](size_t index, const h3::HostTensor& tensor,
-                                                   const std::vector<int64_t>& shape) {
-          return OnAblated(static_cast<int>(i), index, tensor, shape);
-        }));
+        AddSide(setup_.ablation[i].side,
+                [this, i](size_t index, const Tensor& tensor, const std::vector<int64_t>& shape) {
+                  return OnAblated(static_cast<int>(i), index, tensor, shape);
+                }));
   }
   return absl::OkStatus();
 }
@@ -112,10 +114,11 @@ absl::Status FullModelRun::PrepareSides() {
 absl::StatusOr<const h3::Executor*> FullModelRun::AddSide(const FullModelSide& side,
                                                           TensorFunction function) {
   if (side.capture != nullptr) {
-    sides_.push_back(std::make_unique<CaptureSide>(inventory_, *side.capture, std::move(function)));
+    sides_.push_back(
+        std::make_unique<CaptureSide>(inventory_, *side.capture, &device_, std::move(function)));
     return nullptr;
   }
-  sinks_.push_back(std::make_unique<InventorySink>(inventory_, &device_, std::move(function)));
+  sinks_.push_back(std::make_unique<InventorySink>(inventory_, std::move(function)));
   h3::PlanOptions options;
   options.rows = setup_.rows;
   options.backward = true;
@@ -142,7 +145,7 @@ absl::StatusOr<const h3::Executor*> FullModelRun::AddKeptSide(const FullModelSid
       const h3::Executor* executor,
       AddSide(side,
               [outputs, function = std::move(function)](
-                  size_t index, const h3::HostTensor& tensor,
+                  size_t index, const Tensor& tensor,
                   const std::vector<int64_t>& shape) -> absl::Status {
                 for (OutputTensors* output : *outputs) {
                   PLUMBLINE_RETURN_IF_ERROR(output->tensors.Write(index, tensor));
@@ -173,7 +176,7 @@ absl::Status FullModelRun::AddOutput(const std::string& file_name, v1::ArtifactR
   file.file_name = absl::StrCat(file_name, ".safetensors");
   file.media_type = kSafetensorsType;
   PLUMBLINE_ASSIGN_OR_RETURN(TensorFile tensors,
-                             TensorFile::Create(file.path, inventory_, chosen, executor));
+                             TensorFile::Create(file.path, inventory_, chosen, executor, &device_));
   outputs_.push_back(
       std::make_unique<OutputTensors>(OutputTensors{std::move(tensors), std::move(file)}));
   outputs->push_back(outputs_.back().get());
@@ -219,52 +222,78 @@ drift::RowNamer FullModelRun::NamerOf(size_t index) const {
   };
 }
 
-v1::TensorComparison FullModelRun::Compare(size_t index, const ReferenceTensors& reference,
-                                           absl::string_view name, const h3::HostTensor& tensor,
-                                           const std::vector<int64_t>& shape) {
-  return drift::CompareTensors(reference.name(), reference.Get(index), name,
-                               {tensor.tensor, shape, ""}, NamerOf(index), threads_);
+absl::StatusOr<drift::ComparedTensor> FullModelRun::Described(
+    size_t index, const Tensor& tensor, const std::vector<int64_t>& shape) const {
+  drift::ComparedTensor described{tensor, shape, ""};
+  if (device_.kind() != DeviceKind::kCpu && inventory_[index].IsGradient()) return described;
+  PLUMBLINE_ASSIGN_OR_RETURN(const h3::HostTensor host, drift::ToHost(device_, tensor));
+  described.sha256 = drift::TensorSha256(host.tensor);
+  return described;
 }
 
-absl::Status FullModelRun::OnGolden(size_t index, const h3::HostTensor& tensor,
+absl::StatusOr<v1::TensorComparison> FullModelRun::Compare(size_t index,
+                                                           const ReferenceTensors& reference,
+                                                           absl::string_view name,
+                                                           const drift::ComparedTensor& x) {
+  return drift::CompareOnDevice(device_, reference.name(), reference.Get(index), name, x,
+                                NamerOf(index), threads_);
+}
+
+absl::Status FullModelRun::OnGolden(size_t index, const Tensor& tensor,
                                     const std::vector<int64_t>& shape) {
-  PLUMBLINE_RETURN_IF_ERROR(golden_.Put(index, tensor, shape));
-  report_.mutable_tensors(static_cast<int>(index))->set_golden_sha256(golden_.Get(index).sha256);
+  PLUMBLINE_ASSIGN_OR_RETURN(drift::ComparedTensor described, Described(index, tensor, shape));
+  report_.mutable_tensors(static_cast<int>(index))->set_golden_sha256(described.sha256);
+  PLUMBLINE_RETURN_IF_ERROR(golden_.Put(index, tensor, shape, std::move(described.sha256)));
   return Tick(setup_.golden.name);
 }
 
-absl::Status FullModelRun::OnProvider(int provider, size_t index, const h3::HostTensor& tensor,
+absl::Status FullModelRun::OnProvider(int provider, size_t index, const Tensor& tensor,
                                       const std::vector<int64_t>& shape) {
   const std::string& name = setup_.providers[provider].name;
   v1::FullModelTensor& report = *report_.mutable_tensors(static_cast<int>(index));
   v1::TensorComparison& error = *report.mutable_provider_errors(provider);
-  error = Compare(index, golden_, name, tensor, shape);
+  PLUMBLINE_ASSIGN_OR_RETURN(drift::ComparedTensor described, Described(index, tensor, shape));
+  PLUMBLINE_ASSIGN_OR_RETURN(error, Compare(index, golden_, name, described));
   report.set_golden_norm(error.reference_norm());
   if (provider == setup_.DefaultProvider()) {
-    PLUMBLINE_RETURN_IF_ERROR(provider_.Put(index, tensor, shape));
+    PLUMBLINE_RETURN_IF_ERROR(provider_.Put(index, tensor, shape, std::move(described.sha256)));
   }
   return Tick(name);
 }
 
-absl::Status FullModelRun::OnCandidate(size_t index, const h3::HostTensor& tensor,
+absl::Status FullModelRun::OnCandidate(size_t index, const Tensor& tensor,
                                        const std::vector<int64_t>& shape) {
   const std::string& name = setup_.candidate->name;
-  candidate_.error[index] = Compare(index, golden_, name, tensor, shape);
+  PLUMBLINE_ASSIGN_OR_RETURN(const drift::ComparedTensor described,
+                             Described(index, tensor, shape));
+  PLUMBLINE_ASSIGN_OR_RETURN(candidate_.error[index], Compare(index, golden_, name, described));
   if (provider_.Contains(index)) {
-    candidate_.drift[index] = Compare(index, provider_, name, tensor, shape);
+    PLUMBLINE_ASSIGN_OR_RETURN(candidate_.drift[index], Compare(index, provider_, name, described));
   }
   return Tick(name);
 }
 
-absl::Status FullModelRun::OnAblated(int ablated, size_t index, const h3::HostTensor& tensor,
+absl::Status FullModelRun::OnAblated(int ablated, size_t index, const Tensor& tensor,
                                      const std::vector<int64_t>& shape) {
   const AblatedSide& about = setup_.ablation[ablated];
-  v1::TensorComparison error = Compare(index, golden_, about.side.name, tensor, shape);
-  if (about.group == kAllGroup && error.sha256() != provider_.Get(index).sha256) {
-    differs_from_provider_.push_back(inventory_[index].name);
+  PLUMBLINE_ASSIGN_OR_RETURN(const drift::ComparedTensor described,
+                             Described(index, tensor, shape));
+  PLUMBLINE_ASSIGN_OR_RETURN(ablated_[ablated].error[index],
+                             Compare(index, golden_, about.side.name, described));
+  if (about.group == kAllGroup) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const bool equal, HasBytesOfProvider(index, tensor));
+    if (!equal) differs_from_provider_.push_back(inventory_[index].name);
   }
-  ablated_[ablated].error[index] = std::move(error);
   return Tick(absl::StrCat("ablation, ", about.group));
+}
+
+absl::StatusOr<bool> FullModelRun::HasBytesOfProvider(size_t index, const Tensor& tensor) {
+  const Tensor& reference = provider_.Get(index).tensor;
+  if (reference.dtype != tensor.dtype) return false;
+  v1::EqualityCheck check;
+  PLUMBLINE_RETURN_IF_ERROR(drift::AddExecutionOnDevice(device_, reference, tensor, kAllGroup,
+                                                        drift::NameOtherRow, &check));
+  return check.result() == v1::EQUALITY_EQUAL;
 }
 
 }  // namespace plumbline::jobs

@@ -51,17 +51,20 @@ class FullModelRun {
   absl::Status Tick(absl::string_view activity);
 
   drift::RowNamer NamerOf(size_t index) const;
-  v1::TensorComparison Compare(size_t index, const ReferenceTensors& reference,
-                               absl::string_view name, const h3::HostTensor& tensor,
-                               const std::vector<int64_t>& shape);
-  absl::Status OnGolden(size_t index, const h3::HostTensor& tensor,
-                        const std::vector<int64_t>& shape);
-  absl::Status OnProvider(int provider, size_t index, const h3::HostTensor& tensor,
+  // A tensor of the device with its digest; of a gradient on a GPU, which never leaves it, nobody
+  // can tell that.
+  absl::StatusOr<drift::ComparedTensor> Described(size_t index, const Tensor& tensor,
+                                                  const std::vector<int64_t>& shape) const;
+  absl::StatusOr<v1::TensorComparison> Compare(size_t index, const ReferenceTensors& reference,
+                                               absl::string_view name,
+                                               const drift::ComparedTensor& x);
+  absl::Status OnGolden(size_t index, const Tensor& tensor, const std::vector<int64_t>& shape);
+  absl::Status OnProvider(int provider, size_t index, const Tensor& tensor,
                           const std::vector<int64_t>& shape);
-  absl::Status OnCandidate(size_t index, const h3::HostTensor& tensor,
-                           const std::vector<int64_t>& shape);
-  absl::Status OnAblated(int ablated, size_t index, const h3::HostTensor& tensor,
+  absl::Status OnCandidate(size_t index, const Tensor& tensor, const std::vector<int64_t>& shape);
+  absl::Status OnAblated(int ablated, size_t index, const Tensor& tensor,
                          const std::vector<int64_t>& shape);
+  absl::StatusOr<bool> HasBytesOfProvider(size_t index, const Tensor& tensor);
   void SendCandidate(size_t index);
 
   absl::Status DescribeRun();

@@ -1,7 +1,5 @@
 #include "worker/jobs/full_model_sides.h"
 
-#include <cstring>
-
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "worker/drift/tensor_store.h"
@@ -59,39 +57,39 @@ int InventoryIndex::Find(absl::string_view tap, h3::TapKind kind) const {
 
 absl::Status InventorySink::OnTensor(const h3::Tap& tap) {
   const size_t index = static_cast<size_t>(inventory_.Find(tap.name, tap.kind));
-  PLUMBLINE_ASSIGN_OR_RETURN(const h3::HostTensor host, drift::ToHost(device_, tap.tensor));
-  return function_(index, host, inventory_[index].shape);
+  return function_(index, tap.tensor, inventory_[index].shape);
 }
 
 absl::Status CaptureSide::HandOn(const std::vector<size_t>& indices) {
   for (size_t index : indices) {
     const TensorInfo* tensor = file_.Find(inventory_[index].name);
     if (tensor == nullptr) continue;
-    const drift::ComparedTensor found =
-        drift::AsComparedTensor(file_.Bytes(*tensor).data(), tensor->dtype, tensor->shape);
-    PLUMBLINE_RETURN_IF_ERROR(function_(index, {found.tensor, nullptr}, tensor->shape));
+    Tensor found =
+        drift::AsComparedTensor(file_.Bytes(*tensor).data(), tensor->dtype, tensor->shape).tensor;
+    DeviceBuffer uploaded;
+    if (device_.kind() != DeviceKind::kCpu) {
+      PLUMBLINE_ASSIGN_OR_RETURN(uploaded, device_.Upload(found.data, found.NumBytes()));
+      found.data = uploaded.data();
+    }
+    PLUMBLINE_RETURN_IF_ERROR(function_(index, found, tensor->shape));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReferenceTensors::Put(size_t index, const h3::HostTensor& tensor,
-                                   const std::vector<int64_t>& shape) {
-  Stored stored{tensor, {}};
-  if (stored.memory.owner == nullptr) {
-    const Tensor& view = tensor.tensor;
-    PLUMBLINE_ASSIGN_OR_RETURN(
-        stored.memory, h3::AllocateHostTensor(view.dtype, view.batch, view.rows, view.width));
-    std::memcpy(stored.memory.tensor.data, view.data, view.NumBytes());
-  }
-  stored.compared = {stored.memory.tensor, shape, drift::TensorSha256(stored.memory.tensor)};
-  tensors_[index] = std::move(stored);
+absl::Status ReferenceTensors::Put(size_t index, const Tensor& tensor,
+                                   const std::vector<int64_t>& shape, std::string sha256) {
+  Tensor copy = Tensor::Dense(nullptr, tensor.dtype, tensor.batch, tensor.rows, tensor.width);
+  PLUMBLINE_ASSIGN_OR_RETURN(DeviceBuffer memory, device_.Allocate(copy.NumBytes()));
+  copy.data = memory.data();
+  PLUMBLINE_RETURN_IF_ERROR(device_.Convert(device_.Context(), tensor, copy));
+  tensors_[index] = {std::move(memory), {copy, shape, std::move(sha256)}};
   return absl::OkStatus();
 }
 
 absl::StatusOr<TensorFile> TensorFile::Create(const std::string& path,
                                               const InventoryIndex& inventory,
                                               const std::vector<bool>& chosen,
-                                              const h3::Executor& executor) {
+                                              const h3::Executor& executor, Device* device) {
   std::vector<TensorSpec> specs;
   for (size_t i = 0; i < inventory.size(); ++i) {
     if (!chosen[i]) continue;
@@ -100,12 +98,13 @@ absl::StatusOr<TensorFile> TensorFile::Create(const std::string& path,
     specs.push_back({tensor.name, dtype, tensor.shape});
   }
   PLUMBLINE_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, specs));
-  return TensorFile(inventory, chosen, std::move(writer));
+  return TensorFile(inventory, chosen, std::move(writer), device);
 }
 
-absl::Status TensorFile::Write(size_t index, const h3::HostTensor& tensor) {
+absl::Status TensorFile::Write(size_t index, const Tensor& tensor) {
   if (!chosen_[index]) return absl::OkStatus();
-  return writer_.Write(inventory_[index].name, tensor.Bytes());
+  PLUMBLINE_ASSIGN_OR_RETURN(const h3::HostTensor host, drift::ToHost(*device_, tensor));
+  return writer_.Write(inventory_[index].name, host.Bytes());
 }
 
 }  // namespace plumbline::jobs

@@ -52,15 +52,15 @@ class InventoryIndex {
   std::vector<std::vector<size_t>> forward_, backward_;
 };
 
-// One tensor of a side in the host's memory, valid during the call. An error ends the run.
-using TensorFunction = std::function<absl::Status(size_t index, const h3::HostTensor& tensor,
+// One tensor of a side in the device's memory, valid during the call. An error ends the run.
+using TensorFunction = std::function<absl::Status(size_t index, const Tensor& tensor,
                                                   const std::vector<int64_t>& shape)>;
 
 // Hands the tensors of an execution on.
 class InventorySink : public h3::TapSink {
  public:
-  InventorySink(const InventoryIndex& inventory, Device* device, TensorFunction function)
-      : inventory_(inventory), device_(*device), function_(std::move(function)) {}
+  InventorySink(const InventoryIndex& inventory, TensorFunction function)
+      : inventory_(inventory), function_(std::move(function)) {}
 
   bool Wants(absl::string_view name, h3::TapKind kind) const override {
     return inventory_.Find(name, kind) >= 0;
@@ -69,7 +69,6 @@ class InventorySink : public h3::TapSink {
 
  private:
   const InventoryIndex& inventory_;
-  Device& device_;
   const TensorFunction function_;
 };
 
@@ -77,9 +76,10 @@ class InventorySink : public h3::TapSink {
 // are passed over.
 class CaptureSide : public LockstepSide {
  public:
-  // `file` must outlive it.
-  CaptureSide(const InventoryIndex& inventory, const SafetensorsFile& file, TensorFunction function)
-      : inventory_(inventory), file_(file), function_(std::move(function)) {}
+  // All but the function must outlive it.
+  CaptureSide(const InventoryIndex& inventory, const SafetensorsFile& file, Device* device,
+              TensorFunction function)
+      : inventory_(inventory), file_(file), device_(*device), function_(std::move(function)) {}
 
   absl::Status Forward(int segment) override { return HandOn(inventory_.Forward(segment)); }
   absl::Status Backward(int segment) override { return HandOn(inventory_.Backward(segment)); }
@@ -89,28 +89,33 @@ class CaptureSide : public LockstepSide {
 
   const InventoryIndex& inventory_;
   const SafetensorsFile& file_;
+  Device& device_;
   const TensorFunction function_;
 };
 
-// Copies of a reference's tensors of one segment, for those that come after it. Not thread-safe.
+// Copies of a reference's tensors of one segment, in the device's memory, for those that come after
+// it. Not thread-safe; the device must outlive it.
 class ReferenceTensors {
  public:
-  explicit ReferenceTensors(std::string name) : name_(std::move(name)) {}
+  ReferenceTensors(std::string name, Device* device) : name_(std::move(name)), device_(*device) {}
 
   const std::string& name() const { return name_; }
-  absl::Status Put(size_t index, const h3::HostTensor& tensor, const std::vector<int64_t>& shape);
+  // `sha256` as in ComparedTensor.
+  absl::Status Put(size_t index, const Tensor& tensor, const std::vector<int64_t>& shape,
+                   std::string sha256);
   bool Contains(size_t index) const { return tensors_.count(index) > 0; }
-  // The tensor with its digest; it must be there.
+  // It must be there.
   const drift::ComparedTensor& Get(size_t index) const { return tensors_.at(index).compared; }
   void Clear() { tensors_.clear(); }
 
  private:
   struct Stored {
-    h3::HostTensor memory;
+    DeviceBuffer memory;
     drift::ComparedTensor compared;
   };
 
   const std::string name_;
+  Device& device_;
   std::map<size_t, Stored> tensors_;
 };
 
@@ -121,17 +126,22 @@ class TensorFile {
   // `chosen` by inventory index. The file appears in Finish().
   static absl::StatusOr<TensorFile> Create(const std::string& path, const InventoryIndex& inventory,
                                            const std::vector<bool>& chosen,
-                                           const h3::Executor& executor);
+                                           const h3::Executor& executor, Device* device);
 
   // Writes the tensor if it was chosen.
-  absl::Status Write(size_t index, const h3::HostTensor& tensor);
+  absl::Status Write(size_t index, const Tensor& tensor);
   absl::Status Finish() { return writer_.Finish(); }
 
  private:
-  TensorFile(const InventoryIndex& inventory, std::vector<bool> chosen, SafetensorsWriter writer)
-      : inventory_(inventory), chosen_(std::move(chosen)), writer_(std::move(writer)) {}
+  TensorFile(const InventoryIndex& inventory, std::vector<bool> chosen, SafetensorsWriter writer,
+             Device* device)
+      : inventory_(inventory),
+        device_(device),
+        chosen_(std::move(chosen)),
+        writer_(std::move(writer)) {}
 
   const InventoryIndex& inventory_;
+  Device* device_;
   const std::vector<bool> chosen_;
   SafetensorsWriter writer_;
 };

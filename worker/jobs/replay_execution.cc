@@ -36,19 +36,18 @@ absl::Status RecordingSink::OnTensor(const h3::Tap& tap) {
 absl::Status EqualitySink::OnTensor(const h3::Tap& tap) {
   const size_t index = static_cast<size_t>(entries_.IndexOf(tap.name));
   const drift::BlockEntry& entry = entries_[index];
-  PLUMBLINE_ASSIGN_OR_RETURN(const Tensor stored, first_.Find(tap.name));
-  PLUMBLINE_ASSIGN_OR_RETURN(h3::HostTensor first, drift::ToHost(device_, stored));
-  PLUMBLINE_ASSIGN_OR_RETURN(h3::HostTensor other, drift::ToHost(device_, tap.tensor));
-  other.tensor.batch = 1;
+  PLUMBLINE_ASSIGN_OR_RETURN(Tensor first, first_.Find(tap.name));
+  Tensor other = tap.tensor;
+  other.batch = 1;
   drift::RowNamer name_row = options_.row_namer(entry);
   if (options_.selection != nullptr && entry.packed) {
-    first.tensor = options_.selection->Of(first.tensor);
+    first = options_.selection->Of(first);
     name_row = [name_row, selection = *options_.selection](int64_t batch, int64_t row) {
       return name_row(batch, selection.Row(row));
     };
   }
-  drift::AddExecution(first.tensor, other.tensor, options_.variation, name_row,
-                      options_.check(index));
+  PLUMBLINE_RETURN_IF_ERROR(drift::AddExecutionOnDevice(device_, first, other, options_.variation,
+                                                        name_row, options_.check(index)));
   return options_.tick();
 }
 

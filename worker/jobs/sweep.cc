@@ -186,10 +186,8 @@ class Sweep {
                                                absl::string_view name, const Tensor& leaf) {
     const drift::BlockEntry& about = (*entries_)[entry];
     PLUMBLINE_ASSIGN_OR_RETURN(const Tensor stored, golden.Find(about.tensor_name));
-    PLUMBLINE_ASSIGN_OR_RETURN(const h3::HostTensor reference, drift::ToHost(device_, stored));
-    PLUMBLINE_ASSIGN_OR_RETURN(const h3::HostTensor x, drift::ToHost(device_, leaf));
-    return drift::CompareTensors(kGolden, {reference.tensor, about.shape, ""}, name,
-                                 {x.tensor, about.shape, ""}, drift::NameOtherRow, threads_);
+    return drift::CompareOnDevice(device_, kGolden, {stored, about.shape, ""}, name,
+                                  {leaf, about.shape, ""}, drift::NameOtherRow, threads_);
   }
 
   // Judged by block replay's own gate.

@@ -9,11 +9,11 @@
 //   backward  of g: dn = g, modulated round(g m); s = sum of dn w x r;
 //             dx = round((G w dn - x r s) (1 / G) r); dw = round(sum of dn x r); dshift[index] +=
 //             g; dscale[index] += round(g n)
-// Reductions: over channels that of kernels/cuda/row_sum.cuh, PyTorch's; dw a float64 sum
-// (kernels/cuda/column_sums.cuh); the tables table_gradient.cuh. Products are contracted as nvcc
+// Reductions: over channels that of kernels/cuda/row_sum.cuh, PyTorch's; dw
+// norm_weight_gradient.cuh; the tables table_gradient.cuh. Products are contracted as nvcc
 // contracts PyTorch's expressions. Saved for the backward: r of every run.
-#include "kernels/cuda/column_sums.cuh"
 #include "kernels/cuda/row_sum.cuh"
+#include "kernels/provider/cuda/norm_weight_gradient.cuh"
 #include "kernels/provider/cuda/operations.h"
 #include "kernels/provider/cuda/table_gradient.cuh"
 
@@ -152,11 +152,13 @@ struct WeightContribution {
   View<const bf16> grad;
   const float* saved;
 
-  // `run` numbers the runs of all rows.
-  __device__ float operator()(int64_t run, int64_t i) const {
+  // `sum` and the term of a run, which numbers those of all rows.
+  __device__ float Add(int64_t run, int64_t i, float sum) const {
     const Place place(norm, run);
-    return norm.NormalisedGradient(grad.FlatRow(place.flat_row) + place.column, place.row, i) *
-           Widen(norm.x.FlatRow(place.flat_row)[place.column + i]) * saved[run];
+    const float product =
+        norm.NormalisedGradient(grad.FlatRow(place.flat_row) + place.column, place.row, i) *
+        Widen(norm.x.FlatRow(place.flat_row)[place.column + i]);
+    return __fmaf_rn(product, saved[run], sum);
   }
 };
 
@@ -189,9 +191,9 @@ class RmsNorm final : public ProviderOperation {
     return static_cast<size_t>(Norm(call).all_runs) * sizeof(float);
   }
   size_t BackwardWorkspaceBytes(const BackwardCall& call, const ExecutionContext&) const override {
-    return static_cast<size_t>(
-               cuda::ColumnSumValues(Norm(call).all_runs, call.parameters[0].width)) *
-           sizeof(double);
+    cuda::Workspace measure;
+    const WeightGradientScratch scratch(Norm(call).all_runs, call.parameters[0].width, measure);
+    return measure.bytes();
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
@@ -215,10 +217,11 @@ class RmsNorm final : public ProviderOperation {
       done.Update(LaunchStatus("provider RMSNorm backward"));
     }
     if (!call.grad_parameters[0].IsNull()) {
-      done.Update(cuda::SumColumns(Stream(context), norm.all_runs,
-                                   WeightContribution{norm, grad, saved},
-                                   reinterpret_cast<double*>(context.workspace.data()),
-                                   call.grad_parameters[0], "provider RMSNorm weight gradient"));
+      cuda::Workspace workspace(context.workspace);
+      const WeightGradientScratch scratch(norm.all_runs, call.parameters[0].width, workspace);
+      done.Update(SumWeightGradient(Stream(context), norm.all_runs,
+                                    WeightContribution{norm, grad, saved}, scratch,
+                                    call.grad_parameters[0], "provider RMSNorm weight gradient"));
     }
     if (!norm.modulated) return done;
     const int64_t batch = call.inputs[kX].batch;

@@ -1,5 +1,6 @@
 #include "worker/jobs/generation/controls.h"
 
+#include <memory>
 #include <utility>
 
 #include "common/status.h"
@@ -8,6 +9,7 @@
 #include "worker/jobs/generation/step_bytes.h"
 #include "worker/jobs/generation/step_inputs.h"
 #include "worker/jobs/generation/transformer_calls.h"
+#include "worker/jobs/run_inputs.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -16,14 +18,16 @@ namespace {
 absl::StatusOr<steps::SavedStep> ComputeFirstStep(const GenerationSetup& setup) {
   PLUMBLINE_ASSIGN_OR_RETURN(const GenerationState state, GenerationState::Start(setup));
   const StepInputs inputs = state.Inputs();
-  TransformerCalls calls(setup.graph, setup.resolved, setup.weights, setup.environment.context,
-                         /*ignores_text=*/false);
-  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities velocities, calls.Evaluate(inputs));
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TransformerCalls> calls,
+      TransformerCalls::Make(setup.graph, setup.resolved, setup.weights, setup.environment.context,
+                             /*ignores_text=*/false, RowsOf(*inputs.layout)));
+  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities velocities, calls->Evaluate(inputs));
   steps::SavedStep step = MakeSavedStep(inputs, velocities);
   *step.record.mutable_inputs() = StepInputDigester().Digest(inputs);
   step.record.set_input_digest(
       StepInputDigest(setup.run_identity.sha256(), 0, step.record.inputs()));
-  *step.record.mutable_trace() = calls.Trace();
+  *step.record.mutable_trace() = calls->Trace();
   return step;
 }
 

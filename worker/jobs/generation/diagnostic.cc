@@ -13,6 +13,8 @@
 #include "worker/jobs/generation/replay.h"
 #include "worker/jobs/generation/state.h"
 #include "worker/jobs/generation/step_bytes.h"
+#include "worker/jobs/generation/transformer_calls.h"
+#include "worker/jobs/run_inputs.h"
 
 namespace plumbline::jobs {
 namespace {
@@ -67,11 +69,13 @@ absl::StatusOr<JobResult> RunDiagnostic(const v1::JobSpec& spec, const Generatio
   PLUMBLINE_ASSIGN_OR_RETURN(const SavedPoint point,
                              ReplayTo(diagnostic.step(), run, *setup, store, "diagnostic.step"));
 
-  TransformerCalls calls(setup->graph, setup->resolved, weights, environment.context,
-                         /*ignores_text=*/false);
   const StepInputs inputs = point.state.Inputs();
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TransformerCalls> calls,
+      TransformerCalls::Make(setup->graph, setup->resolved, weights, environment.context,
+                             /*ignores_text=*/false, RowsOf(*inputs.layout)));
   const absl::Time start = environment.context.clock->Now();
-  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities now, calls.Evaluate(inputs));
+  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities now, calls->Evaluate(inputs));
 
   JobResult result;
   v1::DiagnosticReport& report = *result.report.mutable_diagnostic();

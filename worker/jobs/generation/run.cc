@@ -12,6 +12,7 @@
 #include "worker/jobs/generation/preview.h"
 #include "worker/jobs/generation/sensitivity.h"
 #include "worker/jobs/generation/step_bytes.h"
+#include "worker/jobs/run_inputs.h"
 
 namespace plumbline::jobs {
 
@@ -68,9 +69,11 @@ absl::Status GenerationRun::Open() {
   }
   for (int32_t step = 0; step < setup_.Steps(); ++step) all_readable &= IsReadable(step);
 
-  calls_ = std::make_unique<TransformerCalls>(
-      setup_.graph, setup_.resolved, setup_.weights, context_,
-      /*ignores_text=*/setup_.fault != nullptr && setup_.fault->name == "text-ignored");
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      calls_, TransformerCalls::Make(
+                  setup_.graph, setup_.resolved, setup_.weights, context_,
+                  /*ignores_text=*/setup_.fault != nullptr && setup_.fault->name == "text-ignored",
+                  RowsOf(state_->layout())));
   // Beside the fetching and replaying of what is saved.
   if (!all_readable || verified_step_ >= 0) calls_->StartLoading();
   if (setup_.save_tensors) {

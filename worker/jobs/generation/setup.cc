@@ -153,7 +153,9 @@ absl::Status GenerationSetup::Identify() {
 }
 
 absl::StatusOr<std::unique_ptr<h3::NoiseSource>> GenerationSetup::OpenNoise() const {
-  if (files.noise.empty()) return h3::MakeGeneratorNoise(contract.rng, seed);
+  if (files.noise.empty()) {
+    return h3::MakeGeneratorNoise(contract.rng, seed, environment.context.device);
+  }
   PLUMBLINE_ASSIGN_OR_RETURN(SafetensorsFile file, Open(kNoiseField, files.noise));
   absl::StatusOr<std::unique_ptr<h3::NoiseSource>> noise =
       h3::MakeFileNoise(std::move(file), weights.config(), layout);

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "worker/h3/parameters.h"
+#include "worker/h3/planned_memory.h"
 #include "worker/jobs/implementation_trace.h"
 #include "worker/jobs/run_inputs.h"
 
@@ -41,12 +43,49 @@ TransformerCalls::TransformerCalls(const h3::Graph& graph,
       composition_(composition),
       context_(context),
       ignores_text_(ignores_text),
-      keeps_weights_(h3::TotalParameterBytes(weights.parameters()) <=
-                     context.device->MemoryBytes() / 2),
       weights_(&weights, context.device),
+      weight_bytes_(h3::TotalParameterBytes(weights.parameters())),
       inputs_(context.device),
-      outputs_(context.device) {
+      outputs_(context.device) {}
+
+absl::StatusOr<std::unique_ptr<TransformerCalls>> TransformerCalls::Make(
+    const h3::Graph& graph, const h3::ResolvedComposition& composition,
+    const h3::WeightSource& weights, const JobContext& context, bool ignores_text,
+    const h3::RowCounts& rows) {
+  std::unique_ptr<TransformerCalls> calls(
+      new TransformerCalls(graph, composition, weights, context, ignores_text));
+  PLUMBLINE_RETURN_IF_ERROR(calls->PlanMemory(rows));
+  return calls;
+}
+
+absl::Status TransformerCalls::PlanMemory(const h3::RowCounts& rows) {
+  Device& device = *context_.device;
+  h3::PlanOptions options;
+  options.rows = rows;
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t plan_bytes,
+                             h3::PlannedBytes(graph_, composition_, *context_.registry, weights_,
+                                              device, &outputs_, std::move(options)));
+  const int64_t memory_bytes = device.MemoryBytes();
+  int64_t needed_bytes = plan_bytes;
+  if (device.kind() == DeviceKind::kCpu) {
+    keeps_weights_ = weight_bytes_ <= memory_bytes / 2;
+  } else {
+    // For inputs, and for what lies unused between places.
+    const int64_t spare_bytes = memory_bytes / 64;
+    keeps_weights_ = weight_bytes_ + plan_bytes + spare_bytes <= memory_bytes;
+    if (!keeps_weights_) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const int64_t two_segments, weights_.TwoSegmentBytes(graph_));
+      needed_bytes += two_segments + spare_bytes;
+    }
+  }
+  if (!keeps_weights_ && needed_bytes > memory_bytes) {
+    return WithNeededMemory(absl::ResourceExhaustedError(absl::StrCat(
+                                "an evaluation of ", rows.packed, " rows needs ", needed_bytes,
+                                " bytes of device memory; this worker has ", memory_bytes)),
+                            needed_bytes);
+  }
   if (keeps_weights_) weights_.KeepAll();
+  return absl::OkStatus();
 }
 
 TransformerCalls::~TransformerCalls() {

@@ -28,14 +28,18 @@ struct Velocities {
   std::vector<float> audio;
 };
 
-// The whole transformer under one composition, forward, as often as wanted. The weights stay on the
-// device if they take no more than half of its memory; else each evaluation loads them segment by
-// segment. One thread.
+// The whole transformer under one composition, forward, as often as wanted. The weights stay on a
+// GPU if they fit beside what an evaluation takes, and with a CPU if they take no more than half of
+// the memory; else each evaluation loads them segment by segment. One thread.
 class TransformerCalls {
  public:
   // All must outlive it. `ignores_text`: a control; the model is given zeros for the prompt's rows.
-  TransformerCalls(const h3::Graph& graph, const h3::ResolvedComposition& composition,
-                   const h3::WeightSource& weights, const JobContext& context, bool ignores_text);
+  // `rows` is of an evaluation. RESOURCE_EXHAUSTED, with the memory that is needed, where the
+  // device has less.
+  static absl::StatusOr<std::unique_ptr<TransformerCalls>> Make(
+      const h3::Graph& graph, const h3::ResolvedComposition& composition,
+      const h3::WeightSource& weights, const JobContext& context, bool ignores_text,
+      const h3::RowCounts& rows);
   ~TransformerCalls();  // Waits for what is being loaded.
   TransformerCalls(const TransformerCalls&) = delete;
   TransformerCalls& operator=(const TransformerCalls&) = delete;
@@ -65,6 +69,11 @@ class TransformerCalls {
     Velocities velocities_;
   };
 
+  TransformerCalls(const h3::Graph& graph, const h3::ResolvedComposition& composition,
+                   const h3::WeightSource& weights, const JobContext& context, bool ignores_text);
+
+  // Decides whether the weights stay.
+  absl::Status PlanMemory(const h3::RowCounts& rows);
   absl::Status LoadAll();
   absl::Status SetInputs(const StepInputs& inputs);
   // An executor is made for a number of distinct timesteps, which differs between few steps.
@@ -74,9 +83,10 @@ class TransformerCalls {
   const h3::ResolvedComposition& composition_;
   const JobContext& context_;
   const bool ignores_text_;
-  const bool keeps_weights_;
 
   h3::DeviceWeights weights_;
+  const int64_t weight_bytes_;
+  bool keeps_weights_ = false;
   std::atomic<bool> stop_loading_ = false;
   std::future<absl::Status> loading_;  // Alone with weights_ while it is valid.
 

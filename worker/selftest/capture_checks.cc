@@ -219,7 +219,7 @@ absl::StatusOr<Outcome> CheckDraws(const Bench& bench) {
     h3::Rng rng;
     rng.kind = parts[0] == "cpu" ? h3::Rng::Kind::kTorchCpu : h3::Rng::Kind::kTorchCuda;
     rng.multiprocessors = kCapturedMultiprocessors;
-    h3::MakeNormalGenerator(rng, seed)->Draw(absl::MakeSpan(values));
+    PLUMBLINE_RETURN_IF_ERROR(h3::MakeNormalGenerator(rng, seed)->Draw(absl::MakeSpan(values)));
     if (rng.kind == h3::Rng::Kind::kTorchCpu) {
       differing += Differing(file, tensor.name, values);
       continue;

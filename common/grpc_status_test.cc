@@ -70,5 +70,17 @@ TEST(GrpcStatusTest, ForeignDetailsAndCodesDoNoHarm) {
   EXPECT_EQ(FromRpcStatus(large).code(), absl::StatusCode::kUnknown);
 }
 
+TEST(GrpcStatusTest, BytesThatAreNoTextCostNoDetails) {
+  const absl::Status sent = FieldError("f\xff", "\xc3 is wrong", "\xc3\xa4");
+  const grpc::Status status = ToGrpcStatus(sent);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.message(), "f\xef\xbf\xbd: \xef\xbf\xbd is wrong; accepted: \xc3\xa4");
+  EXPECT_EQ(status.error_message(), details.message());
+  const std::vector<FieldViolation> violations = GetFieldViolations(FromGrpcStatus(status));
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_EQ(violations[0].field, "f\xef\xbf\xbd");
+}
+
 }  // namespace
 }  // namespace plumbline

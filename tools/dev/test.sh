@@ -13,7 +13,7 @@ run_tests() {
 
 # What only --full runs: the sanitizers over the unit tests, and the CLI as it is shipped.
 run_full_tests() {
-  local unit_tests=(//common/... //kernels/... //worker/... //server/... //client/...)
+  local unit_tests=(//common/... //kernels/... //worker/... //server/... //client/... //tests/fuzz/...)
   echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
   run_tests --config=asan -- "${unit_tests[@]}"
   echo "== ThreadSanitizer"

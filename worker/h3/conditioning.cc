@@ -91,7 +91,9 @@ class Reader {
 
   void ReadAnchors() {
     const auto found = file_.metadata().find(std::string(kAnchors));
-    const absl::string_view text = found == file_.metadata().end() ? "" : found->second;
+    // Both sides are views: of "" and a string, C++ would make a string that is gone at once.
+    const absl::string_view text =
+        found == file_.metadata().end() ? absl::string_view() : absl::string_view(found->second);
     for (const Anchors& anchors : kKnownAnchors) {
       if (anchors.text != text) continue;
       result_.first_keyframe = anchors.first;

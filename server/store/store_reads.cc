@@ -186,14 +186,14 @@ absl::StatusOr<Store::EncodedEvents> Store::ReadEncodedEvents(int64_t job, int64
                                                               int64_t max_bytes) const {
   EncodedEvents read;
   int64_t bytes = 0;
-  PLUMBLINE_RETURN_IF_ERROR(impl_->Visit(
-      Family::kEvents, keys::Event(job, after + 1), keys::PrefixEnd(keys::Events(job)), false,
-      [&](absl::string_view key, absl::string_view value) {
-        bytes += static_cast<int64_t>(value.size());
-        read.events.emplace_back(value);
-        read.last_sequence = keys::TrailingNumber(key);
-        return static_cast<int>(read.events.size()) < max_count && bytes < max_bytes;
-      }));
+  PLUMBLINE_RETURN_IF_ERROR(
+      impl_->Visit(Family::kEvents, keys::Event(job, after + 1), keys::PrefixEnd(keys::Events(job)),
+                   false, [&](absl::string_view key, absl::string_view value) {
+                     bytes += static_cast<int64_t>(value.size());
+                     read.events.emplace_back(value);
+                     read.last_sequence = keys::TrailingNumber(key);
+                     return static_cast<int>(read.events.size()) < max_count && bytes < max_bytes;
+                   }));
   return read;
 }
 

@@ -11,10 +11,9 @@ with open(contract, "w", encoding="utf-8") as file:
     json.dump(
         {
             "seeds": [42, 43, 44],
-            "num_frames": 5,
+            "num_frames": 22,
             "height": 96,
             "width": 128,
-            "num_audio_latents": 5,
             "num_inference_steps": int(steps) + 1,
             "rng": "torch-cpu",
         },

@@ -7,7 +7,14 @@ import { picture } from "./pictures.js";
 import { Stack, until, writeGeneration } from "./stack.js";
 
 const stack = new Stack();
-const job: Record<"passed" | "failed" | "rule" | "model" | "generation", string> = { passed: "", failed: "", rule: "", model: "", generation: "" };
+const job: Record<"passed" | "failed" | "rule" | "model" | "reference" | "generation", string> = {
+  passed: "",
+  failed: "",
+  rule: "",
+  model: "",
+  reference: "",
+  generation: "",
+};
 const pages: Page[] = [];
 
 async function open(at: string): Promise<Page> {
@@ -27,13 +34,9 @@ beforeAll(async () => {
   job.rule = await stack.submit("full-model", "--checkpoint=checkpoint", "--layout=tiny", `--freeze-rule=${rule}`);
   job.model = await stack.submit("full-model", "--checkpoint=checkpoint", "--layout=tiny", `--rule=${rule}`, "--ablation");
   const { contract, conditioning } = await writeGeneration(stack.folder, 8);
-  job.generation = await stack.submit(
-    "generation",
-    "--checkpoint=checkpoint",
-    `--contract=${contract}`,
-    `--conditioning=${conditioning}`,
-    "--preflight",
-  );
+  const generation = ["generation", "--checkpoint=checkpoint", `--contract=${contract}`, `--conditioning=${conditioning}`];
+  job.reference = await stack.submit(...generation, "--composition=provider");
+  job.generation = await stack.submit(...generation, "--preflight", `--against=jobs/${job.reference}`);
   for (const name of Object.values(job)) await stack.wait(name);
 });
 
@@ -47,7 +50,7 @@ describe("jobs", () => {
   it("lists them with state, verdict, labels; a filter is in the address and outlives a reload", async () => {
     const page = await open("/jobs");
     const rows = page.getByRole("table", { name: "Jobs" }).getByRole("row");
-    await until("all jobs are listed", async () => (await rows.count()) === 6);
+    await until("all jobs are listed", async () => (await rows.count()) === 7);
     await page.getByText("FAILED: tiny: first failure attention").waitFor();
     await picture(page, "jobs");
     await expectAccessible(page);
@@ -185,6 +188,37 @@ describe("generation", () => {
   });
 });
 
+describe("videos", () => {
+  const times = (page: Page) =>
+    page.locator("video").evaluateAll((videos) => (videos as HTMLVideoElement[]).map(({ currentTime }) => currentTime));
+
+  it("play, scrub and step in sync, at the frame that a link names, beside each frame's quality", async () => {
+    const page = await open(`/jobs/${job.generation}?seed=43&frame=7`);
+    await page.getByText("Frame 7 of 22").waitFor();
+    await until("both are at frame 7", async () => (await times(page)).every((time) => Math.floor(time * 24) === 7));
+    expect(await page.locator("video").count()).toBe(2);
+    await picture(page, "videos");
+    await page.getByRole("button", { name: "Frame on" }).click();
+    await page.getByText("Frame 8 of 22").waitFor();
+    await until("the address names the frame", () => page.url().includes("frame=8"));
+    await until("both are at frame 8", async () => (await times(page)).every((time) => Math.floor(time * 24) === 8));
+    await page.getByLabel("Loop").check();
+    await page.getByRole("button", { name: "Play", exact: true }).first().click();
+    await until("both play", async () => (await times(page)).every((time) => Math.floor(time * 24) !== 8));
+    await page.getByRole("button", { name: "Pause" }).first().click();
+    const [first, second] = (await times(page)) as [number, number];
+    expect(Math.abs(first - second)).toBeLessThan(1 / 24);
+    for (const mode of ["swipe", "difference"]) {
+      await page.getByLabel("Shown").selectOption(mode);
+      await page.getByLabel(mode === "swipe" ? "Swipe" : "Gain").waitFor();
+    }
+    await page.getByRole("img", { name: "PSNR by frame; a click shows the frame" }).waitFor();
+    await page.getByText("Quality by seed").waitFor({ state: "attached" });
+    await page.getByRole("img", { name: "Waveform and spectrogram, difference" }).waitFor();
+    await expectAccessible(page);
+  });
+});
+
 describe("the service", () => {
   it("shows workers, and drains one", async () => {
     stack.startWorker("spare", "--label=spare=yes");
@@ -202,7 +236,7 @@ describe("the service", () => {
 
   it("shows runs and audit events", async () => {
     const page = await open("/runs");
-    await until("three runs are listed", async () => (await page.getByRole("table", { name: "Runs" }).getByRole("row").count()) === 4);
+    await until("the runs of six seeds are listed", async () => (await page.getByRole("table", { name: "Runs" }).getByRole("row").count()) === 7);
     await picture(page, "runs");
     await expectAccessible(page);
     await page.getByRole("link", { name: "Audit" }).click();

@@ -13,7 +13,7 @@ const GOLDEN = path.join(ROOT, "tests/golden");
 const DIST = path.join(ROOT, "web/dist");
 const DEADLINE_MS = 60_000;
 
-const program = (name: string) => {
+export const program = (name: string) => {
   const folder = process.env.PLUMBLINE_BIN;
   const found = folder ? path.join(folder, path.basename(name)) : path.join(ROOT, "bazel-bin", name);
   if (!existsSync(found)) throw new Error(`${found} is missing: ./dev build //server:plumbline-server //worker:plumbline-worker //client:plumbline`);
@@ -40,6 +40,10 @@ export class Stack {
   async start(...serverFlags: string[]) {
     await this.startServer(...serverFlags);
     this.startWorker("worker");
+    await this.startBrowser();
+  }
+
+  async startBrowser() {
     this.browser = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
       args: [

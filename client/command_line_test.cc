@@ -103,7 +103,7 @@ TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
   const auto request = DecodeRequest(command, "", PathStyle::kAsWritten, &NameAsArtifact);
   ASSERT_TRUE(request.ok()) << request.status();
   const v1::DecodeSpec& decode = request->spec.decode();
-  EXPECT_EQ(decode.latents().artifact(), "latents.safetensors");
+  EXPECT_EQ(decode.latents().artifact(), "--latents latents.safetensors");
   EXPECT_THAT(decode.outputs(), ElementsAre(v1::ARTIFACT_ROLE_VIDEO, v1::ARTIFACT_ROLE_AUDIO));
   EXPECT_TRUE(decode.frames_u8());
   EXPECT_EQ(decode.tile(), 512);

@@ -59,10 +59,6 @@ constexpr FaultInfo kSweepFaults[] = {
      "At 56 latent frames or more the times of the video's rows are kept in bfloat16 "
      "(--layouts=sweep).",
      56},
-    {kFullModel, "long-video", "nodes.block.0", "",
-     "At 56 latent frames or more the times of the video's rows are kept in bfloat16, in every "
-     "block (--layouts=sweep).",
-     56},
 };
 
 // Frames 124, 141, ..., 345: latent frames 5 n + 2, audio latents frames / 24 * 40 to the nearest.

@@ -166,15 +166,6 @@ TEST_F(JobsTest, RefusesBadRequestsAndLeavesNothing) {
   EXPECT_TRUE(audit->events().empty());
 }
 
-TEST_F(JobsTest, SaysWhatItDoesNotImplement) {
-  Start();
-  v1::CreateJobRequest request;
-  request.mutable_spec()->mutable_decode();
-  const absl::Status status = Create(request).status();
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "decode")) << status;
-}
-
 TEST_F(JobsTest, ChecksOnlyWhenAskedTo) {
   Start();
   v1::CreateJobRequest request = Replay({"tiny"});

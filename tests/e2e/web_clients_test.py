@@ -30,7 +30,7 @@ class WebClientsTest(harness.Case):
                 "-I/usr/include",
                 f"--plugin=protoc-gen-es={modules}/.bin/protoc-gen-es",
                 f"--es_out={self.path('gen')}",
-                "--es_opt=target=js",
+                "--es_opt=target=js,import_extension=js",
                 *protos,
             ],
             check=True,

@@ -5,6 +5,7 @@ import type { Report, TaskReport } from "@gen/job_pb.js";
 import { type Column, DataTable } from "../../ui/data_table.js";
 import { measure } from "../../ui/format.js";
 import { OutcomePill } from "../../ui/status.js";
+import { SavedTable } from "../../ui/saved_table.js";
 import { type Direction, DRIFT_WORD, driftOf, entryOfNode, errorOf, type Feed, judge } from "./drift.js";
 import { BLOCK_NODES } from "./block_graph.js";
 import { EntryPanel } from "./entry_panel.js";
@@ -150,7 +151,7 @@ function Entries(props: { entries: readonly EntryReport[]; feed: Feed; chosen: s
 function Timings({ replay }: { replay: BlockReplayReport }) {
   if (replay.timings.length === 0) return null;
   return (
-    <table className="measures">
+    <SavedTable name="timings">
       <caption>Time, candidate against provider</caption>
       <thead>
         <tr>
@@ -170,7 +171,7 @@ function Timings({ replay }: { replay: BlockReplayReport }) {
           </tr>
         ))}
       </tbody>
-    </table>
+    </SavedTable>
   );
 }
 

@@ -4,6 +4,7 @@ import type { EntryReport } from "@gen/block_replay_pb.js";
 import { measure } from "../../ui/format.js";
 import { Pill } from "../../ui/status.js";
 import { rowText } from "../../ui/row_text.js";
+import { SavedTable } from "../../ui/saved_table.js";
 
 const STATUS_WORD: Record<NodeStatus, string> = {
   [NodeStatus.UNSPECIFIED]: "unknown",
@@ -43,7 +44,7 @@ export function EntryPanel({ entry }: { entry: EntryReport }) {
         <dt>Error over provider's</dt>
         <dd>{measure(entry.errorRatio)}</dd>
       </dl>
-      <table className="measures">
+      <SavedTable name="comparisons">
         <caption className="hidden">Comparisons of {entry.name}</caption>
         <thead>
           <tr>
@@ -65,7 +66,7 @@ export function EntryPanel({ entry }: { entry: EntryReport }) {
           <MeasureRow name="golden, isolated" comparison={entry.isolatedError} />
           <MeasureRow name="provider's own error" comparison={entry.providerError} />
         </tbody>
-      </table>
+      </SavedTable>
       <h4>Gates</h4>
       <ul className="gates">
         {entry.gates.map((gate) => (

@@ -8,6 +8,7 @@ import { Problem } from "../../app/errors.js";
 import { type Column, DataTable } from "../../ui/data_table.js";
 import { measure } from "../../ui/format.js";
 import { OutcomePill } from "../../ui/status.js";
+import { SavedTable } from "../../ui/saved_table.js";
 
 const HeatMap = lazy(() => import("../full_model/heat_map.js").then(({ HeatMap: component }) => ({ default: component })));
 
@@ -67,7 +68,7 @@ export default function Compare() {
 function Differences({ title, rows, a, b }: { title: string; rows: readonly (readonly [string, string, string])[]; a: string; b: string }) {
   if (rows.length === 0) return <p>{title}: the same.</p>;
   return (
-    <table className="measures">
+    <SavedTable name="differences">
       <caption>{title}</caption>
       <thead>
         <tr>
@@ -85,7 +86,7 @@ function Differences({ title, rows, a, b }: { title: string; rows: readonly (rea
           </tr>
         ))}
       </tbody>
-    </table>
+    </SavedTable>
   );
 }
 

@@ -6,6 +6,7 @@ import { type Column, DataTable } from "../../ui/data_table.js";
 import { bytes, measure, seconds } from "../../ui/format.js";
 import { LineChart } from "../../ui/line_chart.js";
 import { OutcomePill, Pill } from "../../ui/status.js";
+import { SavedTable } from "../../ui/saved_table.js";
 import { HeatMap } from "./heat_map.js";
 import { judgement, spreadOf } from "./tensors.js";
 
@@ -199,7 +200,7 @@ function Tensors(props: { tensors: readonly FullModelTensor[]; chosen: string; o
 function Ablation({ rows }: { rows: readonly AblationRow[] }) {
   if (rows.length === 0) return null;
   return (
-    <table className="measures">
+    <SavedTable name="ablation">
       <caption>Ablation: one group of nodes replaced by the provider's</caption>
       <thead>
         <tr>
@@ -224,7 +225,7 @@ function Ablation({ rows }: { rows: readonly AblationRow[] }) {
           </tr>
         ))}
       </tbody>
-    </table>
+    </SavedTable>
   );
 }
 
@@ -243,7 +244,7 @@ function RuleView({ rule, madeHere }: { rule: Rule; madeHere: boolean }) {
           </li>
         ))}
       </ul>
-      <table className="measures">
+      <SavedTable name="leave-one-out">
         <caption>Each provider left out and judged by the others</caption>
         <thead>
           <tr>
@@ -266,7 +267,7 @@ function RuleView({ rule, madeHere }: { rule: Rule; madeHere: boolean }) {
             </tr>
           ))}
         </tbody>
-      </table>
+      </SavedTable>
     </section>
   );
 }

@@ -7,6 +7,7 @@ import { fetchReport } from "../../api/use_report.js";
 import { jobs } from "../../api/client.js";
 import { idOf, seconds } from "../../ui/format.js";
 import { LineChart } from "../../ui/line_chart.js";
+import { SavedTable } from "../../ui/saved_table.js";
 import { qualityRows, type Seed, seedsOf } from "./media.js";
 import { QualityTable } from "./quality_table.js";
 
@@ -54,7 +55,7 @@ export default function Generation({ report }: { report: Report }) {
           quality={quality}
           onFrame={(frame) => set("frame", String(frame))}
         />
-        <Soundtracks candidate={seed.audio} provider={other?.audio} />
+        <Soundtracks candidate={seed.audio ?? seed.video} provider={other?.audio ?? other?.video} />
       </Suspense>
       {(seed.generation.notDecoded || seed.generation.mediaPending) && (
         <p className="hint">{seed.generation.notDecoded || "The frames are kept; a worker with FFmpeg makes the video of them later."}</p>
@@ -67,7 +68,7 @@ export default function Generation({ report }: { report: Report }) {
 
 function SeedTable({ seeds, chosen, onChoose }: { seeds: readonly Seed[]; chosen: string; onChoose: (seed: string) => void }) {
   return (
-    <table className="measures">
+    <SavedTable name="seeds">
       <caption>Seeds</caption>
       <thead>
         <tr>
@@ -103,7 +104,7 @@ function SeedTable({ seeds, chosen, onChoose }: { seeds: readonly Seed[]; chosen
           );
         })}
       </tbody>
-    </table>
+    </SavedTable>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { QualityBounds } from "@gen/generation_pb.js";
-import { csvOf, save } from "../../ui/download.js";
 import { measure } from "../../ui/format.js";
 import { Pill } from "../../ui/status.js";
+import { SavedTable } from "../../ui/saved_table.js";
 import type { QualityRow } from "./media.js";
 
 const HEADINGS = ["Seed", "Against the reference", "PSNR, dB", "SSIM", "Temporal RMSE", "Audio relative L2", "Lag, samples", "Verdict"];
@@ -25,7 +25,7 @@ export function QualityTable({ rows, bounds }: { rows: readonly QualityRow[]; bo
   return (
     <>
       <h3>Quality</h3>
-      <table className="measures">
+      <SavedTable name="quality">
         <caption className="hidden">Quality by seed, with the providers' spread</caption>
         <thead>
           <tr>
@@ -64,10 +64,7 @@ export function QualityTable({ rows, bounds }: { rows: readonly QualityRow[]; bo
             </tr>
           )}
         </tbody>
-      </table>
-      <button type="button" onClick={() => save("quality.csv", csvOf(HEADINGS, rows.map(cells)), "text/csv")}>
-        Save as CSV
-      </button>
+      </SavedTable>
     </>
   );
 }

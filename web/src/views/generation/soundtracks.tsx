@@ -9,7 +9,7 @@ import { differenceOf, wavOf } from "./sound.js";
 export default function Soundtracks({ candidate, provider }: { candidate: Artifact | undefined; provider: Artifact | undefined }) {
   const first = useArtifactUrl(candidate?.name);
   const second = useArtifactUrl(provider?.name);
-  const [difference, setDifference] = useState<string>();
+  const [difference, setDifference] = useState<Blob>();
   const [problem, setProblem] = useState("");
   const [urlA, urlB] = [first.url, second.url];
   const made = useRef("");
@@ -19,7 +19,7 @@ export default function Soundtracks({ candidate, provider }: { candidate: Artifa
     const context = new AudioContext();
     const decode = async (url: string) => context.decodeAudioData(await (await fetch(url)).arrayBuffer());
     Promise.all([decode(urlA), decode(urlB)])
-      .then(([a, b]) => setDifference(URL.createObjectURL(wavOf(differenceOf(a, b), a.sampleRate))))
+      .then(([a, b]) => setDifference(wavOf(differenceOf(a, b), a.sampleRate)))
       .catch((error: unknown) => setProblem(String(error)))
       .finally(() => void context.close());
   }, [urlA, urlB]);
@@ -28,23 +28,36 @@ export default function Soundtracks({ candidate, provider }: { candidate: Artifa
     <div className="soundtracks">
       <h4>Sound</h4>
       {problem && <p className="hint">No difference of the soundtracks: {problem}</p>}
-      {urlA && <Soundtrack name="candidate" url={urlA} />}
-      {urlB && <Soundtrack name="provider" url={urlB} />}
-      {difference && <Soundtrack name="difference" url={difference} />}
+      {urlA && <Soundtrack name="candidate" source={urlA} />}
+      {urlB && <Soundtrack name="provider" source={urlB} />}
+      {difference && <Soundtrack name="difference" source={difference} />}
     </div>
   );
 }
 
-function Soundtrack({ name, url }: { name: string; url: string }) {
+// WaveSurfer puts its styles into the page as text, which the server's content security policy has no room for; the same
+// rules as an object are the page's own.
+function adoptStyles(within: Node) {
+  const root = within.getRootNode();
+  if (!(root instanceof ShadowRoot)) return;
+  for (const { textContent } of root.querySelectorAll("style")) {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(textContent ?? "");
+    root.adoptedStyleSheets.push(sheet);
+  }
+}
+
+// `source`: an address or the sound itself.
+function Soundtrack({ name, source }: { name: string; source: string | Blob }) {
   const box = useRef<HTMLDivElement>(null);
   const player = useRef<WaveSurfer | null>(null);
   const [playing, setPlaying] = useState(false);
-  const [from] = useState(url);
+  const [problem, setProblem] = useState("");
+  const [from] = useState(source);
   useEffect(() => {
     const style = getComputedStyle(document.documentElement);
     const wave = WaveSurfer.create({
       container: box.current as HTMLDivElement,
-      url: from,
       height: 56,
       splitChannels: [{}, {}],
       waveColor: style.getPropertyValue("--soft"),
@@ -52,6 +65,8 @@ function Soundtrack({ name, url }: { name: string; url: string }) {
       plugins: [Spectrogram.create({ height: 90, labels: true, frequencyMax: 16000 })],
     });
     player.current = wave;
+    adoptStyles(wave.getWrapper());
+    void (typeof from === "string" ? wave.load(from) : wave.loadBlob(from)).catch((error: unknown) => setProblem(String(error)));
     wave.on("play", () => setPlaying(true));
     wave.on("pause", () => setPlaying(false));
     return () => wave.destroy();
@@ -62,7 +77,7 @@ function Soundtrack({ name, url }: { name: string; url: string }) {
         <button type="button" aria-label={`${playing ? "Pause" : "Play"} the ${name} soundtrack`} onClick={() => void player.current?.playPause()}>
           {playing ? "Pause" : "Play"}
         </button>
-        {name}
+        {name} {problem && <span role="alert">cannot be shown: {problem}</span>}
       </div>
       <div ref={box} role="img" aria-label={`Waveform and spectrogram, ${name}`} />
     </div>

@@ -87,9 +87,10 @@ class StreamConnection final : public Connection,
     Exchange(std::shared_ptr<StreamConnection> connection, int64_t number)
         : connection_(std::move(connection)), number_(number) {}
 
-    // Nobody can finish it any more.
+    // Nobody can finish it any more. One that was finished is not aborted: its last bytes may still
+    // be on their way, and the connection is the next request's.
     ~Exchange() override {
-      Post([](StreamConnection& connection) { connection.Abort(); });
+      if (!finished_) Post([](StreamConnection& connection) { connection.Abort(); });
     }
 
     void Start(int status, const HttpHeaders& headers) override {
@@ -108,6 +109,7 @@ class StreamConnection final : public Connection,
     }
 
     void Finish() override {
+      finished_ = true;
       Post([](StreamConnection& connection) { connection.FinishStream(); });
     }
 
@@ -135,6 +137,7 @@ class StreamConnection final : public Connection,
 
     const std::shared_ptr<StreamConnection> connection_;
     const int64_t number_;
+    bool finished_ = false;
   };
 
   // Breaks the connection off when the time is over, unless told of another before.

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -141,7 +142,12 @@ class EvidenceTest(harness.Case):
             for file in pathlib.Path(bundle).iterdir():
                 text = file.read_text()
                 for name in names:
-                    self.assertNotIn(name, text, file)
+                    # A short name is part of a random identifier now and then: it counts alone.
+                    short = len(name) < 5 and name.isalnum()
+                    ends = "(?![A-Za-z0-9])" if short else ""
+                    begins = "(?<![A-Za-z0-9])" if short else ""
+                    found = re.search(begins + re.escape(name) + ends, text)
+                    self.assertIsNone(found, f"{name} in {file}")
         report = json.loads(pathlib.Path(bundles[0], "report.json").read_text())
         self.assertEqual(report["spec"]["checkpoint"], "")
         self.assertEqual(report["tasks"][0]["attempts"][0]["worker"], "")

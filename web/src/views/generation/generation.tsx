@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo } from "react";
-import { useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
 import { type GenerationReport, type LatentDrift, StepOrigin } from "@gen/generation_pb.js";
 import type { Report } from "@gen/job_pb.js";
 import { fetchReport } from "../../api/use_report.js";
@@ -96,9 +96,9 @@ function SeedTable({ seeds, chosen, onChoose }: { seeds: readonly Seed[]; chosen
               <td>{generation.stepsRecomputed}</td>
               <td>{computed.length ? seconds(mean) : ""}</td>
               <td>
-                <a href={`/runs/${idOf(generation.run)}`}>
+                <Link to={`/runs/${idOf(generation.run)}`}>
                   <code>{idOf(generation.run).slice(0, 12)}</code>
-                </a>
+                </Link>
               </td>
             </tr>
           );

@@ -36,9 +36,12 @@ export default function Players({ candidate, provider, fps, frame, quality, onFr
   const sync = useRef<SyncedVideos | null>(null);
   const settled = useRef(onFrame);
   settled.current = onFrame;
-  // An address keeps its ticket while the page is open: a new one would begin the video again.
-  const [urlA] = useStable(first.url);
-  const [urlB] = useStable(second.url);
+  const [urlA, retryA] = useLasting(first.url);
+  const [urlB, retryB] = useLasting(second.url);
+  const [failure, setFailure] = useState("");
+  const onError = (name: string, retry: () => boolean) => {
+    if (!retry()) setFailure(`The ${name}'s video cannot be played; it is below under Files.`);
+  };
 
   useEffect(() => {
     if (!urlA) return;
@@ -134,6 +137,11 @@ export default function Players({ candidate, provider, fps, frame, quality, onFr
           Zoom <input type="range" min="1" max="8" step="0.5" value={zoom} onChange={(event) => setZoom(Number(event.target.value))} /> ×{zoom}
         </label>
       </div>
+      {failure && (
+        <p className="problem" role="alert">
+          {failure}
+        </p>
+      )}
       <label className="scrub">
         Frame {shown} of {frames}
         <input type="range" min="0" max={frames - 1} value={shown} onChange={(event) => seek(Number(event.target.value))} />
@@ -163,6 +171,7 @@ export default function Players({ candidate, provider, fps, frame, quality, onFr
                 seek(frame);
               }}
               onEnded={() => setPlaying(false)}
+              onError={() => onError("candidate", retryA)}
             />
           </div>
           <figcaption>candidate</figcaption>
@@ -170,7 +179,7 @@ export default function Players({ candidate, provider, fps, frame, quality, onFr
         {provider && (
           <figure className="provider">
             <div className="frame">
-              <video ref={videoB} src={urlB} preload="auto" playsInline muted style={clip} aria-label="Provider" onLoadedData={() => seek(frame)} />
+              <video ref={videoB} src={urlB} preload="auto" playsInline muted style={clip} aria-label="Provider" onLoadedData={() => seek(frame)} onError={() => onError("provider", retryB)} />
             </div>
             <figcaption>provider</figcaption>
           </figure>
@@ -208,11 +217,17 @@ function FrameCharts({ quality, onChoose }: { quality: QualityReport; onChoose: 
   );
 }
 
-// The first value that is not undefined, for ever.
-function useStable(value: string | undefined): [string | undefined] {
-  const [kept, keep] = useState(value);
+// An address stays while the video plays: another would begin it again. Its ticket ends, and then the newest address is
+// taken by the call returned, which says whether there was one.
+function useLasting(newest: string | undefined): [string | undefined, () => boolean] {
+  const [kept, keep] = useState(newest);
   useEffect(() => {
-    if (kept === undefined && value !== undefined) keep(value);
-  }, [kept, value]);
-  return [kept];
+    if (kept === undefined && newest !== undefined) keep(newest);
+  }, [kept, newest]);
+  const retry = () => {
+    if (newest === undefined || newest === kept) return false;
+    keep(newest);
+    return true;
+  };
+  return [kept, retry];
 }

@@ -39,8 +39,13 @@ const EVENTS = [
   EventKind.TASK_STATE,
 ];
 
+// What a page has gathered of one job is nothing to the next.
 export default function JobPage() {
   const id = useParams().job as string;
+  return <JobView key={id} id={id} />;
+}
+
+function JobView({ id }: { id: string }) {
   const name = `jobs/${id}`;
   const queries = useQueryClient();
   const [events, setEvents] = useState<LiveView>(LiveEvents.empty);

@@ -24,6 +24,9 @@ class FlagNames {
   // is that of "block_replay.layouts[0]". Null if no flag set it.
   const Flag* Find(absl::string_view field) const;
 
+  // All, in the order they were added.
+  const std::vector<Flag>& flags() const { return flags_; }
+
  private:
   std::vector<Flag> flags_;
 };

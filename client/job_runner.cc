@@ -296,28 +296,39 @@ absl::Status JobRunner::WriteOutputs(const JobRequest& request, const v1::Job& j
 }
 
 absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
+  // Nothing that is read may be written over; a rule alone is sealed in its place.
+  const auto check = [&request](absl::string_view flag, const std::string& path) -> absl::Status {
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath(flag, path));
+    for (const FlagNames::Flag& given : request.flags.flags()) {
+      std::error_code error;
+      if (given.flag == flag || !std::filesystem::equivalent(given.written, path, error)) continue;
+      return FieldError(flag, absl::StrCat(Quoted(path), " is what ", given.flag, " reads"),
+                        "another file");
+    }
+    return absl::OkStatus();
+  };
   if (!request.report.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--report", request.report));
+    PLUMBLINE_RETURN_IF_ERROR(check("--report", request.report));
   }
   if (!request.save_tensors.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--save-tensors", request.save_tensors));
+    PLUMBLINE_RETURN_IF_ERROR(check("--save-tensors", request.save_tensors));
   }
   if (!request.rule.empty()) {
-    const bool seals = request.spec.has_rule();
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath(seals ? "--output" : "--freeze-rule", request.rule));
+    PLUMBLINE_RETURN_IF_ERROR(request.spec.has_rule() ? CheckOutputPath("--output", request.rule)
+                                                      : check("--freeze-rule", request.rule));
   }
   if (!request.difference.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--diff", request.difference));
+    PLUMBLINE_RETURN_IF_ERROR(check("--diff", request.difference));
   }
   if (!request.manifest.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--output", request.manifest));
+    PLUMBLINE_RETURN_IF_ERROR(check("--output", request.manifest));
   }
   if (!request.bundle.empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));
     PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(signing_key_).status());
   }
   for (const auto& [role, path] : request.outputs) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("--out", path));
+    PLUMBLINE_RETURN_IF_ERROR(check("--out", path));
   }
   return absl::OkStatus();
 }

@@ -57,6 +57,10 @@ absl::StatusOr<JobRequest> MediaComparisonRequest(const CompareMedia& flags,
       FillInput("B", "comparison.media.b", flags.b, resolve, pair.mutable_b(), &request.flags));
   pair.set_a_label(LabelOf(flags.a));
   pair.set_b_label(LabelOf(flags.b));
+  if (!flags.difference.empty() && !absl::EndsWithIgnoreCase(flags.difference, ".mp4")) {
+    return FieldError("--diff", absl::StrCat(Quoted(flags.difference), " is no name of an MP4"),
+                      "FILE.mp4");
+  }
   pair.set_difference_video(!flags.difference.empty());
   request.flags.Add("comparison.media.difference_video", "--diff", flags.difference);
   request.spec.mutable_placement()->set_media(IsMp4(flags.a) || IsMp4(flags.b));

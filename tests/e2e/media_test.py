@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import struct
 import subprocess
@@ -140,6 +141,21 @@ class MediaTest(harness.Case):
         self.assertEqual(self.job_names(), [])
         ended, _ = self.compare(self.path("nothing.mp4"), good)
         self.assertEqual(ended.status, 2, ended)
+
+    def test_what_is_read_is_not_written_over(self):
+        good = media(self.path("good.safetensors"), [card()] * FRAMES)
+        named_so = self.path("good.mp4")
+        os.link(good, named_so)
+        before = pathlib.Path(good).read_bytes()
+        for flag in (f"--diff={named_so}", f"--report={good}"):
+            ended = self.run_client("compare-media", good, good, flag)
+            self.assertEqual(ended.status, 2, ended)
+            self.assertIn("is what A reads", ended.error)
+        ended = self.run_client("compare-media", good, good, f"--diff={self.path('d.wav')}")
+        self.assertEqual(ended.status, 2, ended)
+        self.assertIn("accepted: FILE.mp4", ended.error)
+        self.assertEqual(pathlib.Path(good).read_bytes(), before)
+        self.assertEqual(self.job_names(), [])
 
     def test_the_difference_video_is_stored_as_it_was_meant(self):
         """Decoded by FFmpeg's own program, and held to BT.709 as it is written down."""

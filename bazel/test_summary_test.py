@@ -53,6 +53,7 @@ class TestSummaryTest(unittest.TestCase):
             result("//x:norm_test", "FAILED", GTEST_XML), finished(3)])
         self.assertEqual(totals.line(), "2 passed, 1 failed, 2 skipped")
         self.assertEqual(totals.failures, ["//x:norm_test Norm.Repeats"])
+        self.assertEqual(totals.reasons, [("//x:norm_test", "no GPU")])
 
     def test_counts_a_test_without_named_cases_as_one(self):
         totals = self.summarise([

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/checkpoint_flags.h"
 #include "client/generation_flags.h"
+#include "client/slurm_flags.h"
 #include "common/version.h"
 
 namespace plumbline::client {
@@ -58,6 +59,7 @@ class Parser {
     AddRuns();
     AddFaults();
     AddToken();
+    AddCluster();
     AddRule();
     AddVerdict();
     AddCheckpointChecks();
@@ -353,6 +355,23 @@ class Parser {
         group, "revoke", "Let somebody in no more; the server notices within a second", &command);
     command->add_option("NAME", revoke->name, "As created")->required();
     add_file(&revoke->file);
+  }
+
+  void AddCluster() {
+    CLI::App* cluster = AddGroup("cluster", "Run workers under a cluster's own scheduler");
+    CLI::App* group = cluster->add_subcommand("slurm", "Workers as jobs of Slurm");
+    group->require_subcommand(1);
+    group->fallthrough();
+    CLI::App* command = nullptr;
+    auto* submit = AddCommand<SubmitSlurmWorkers>(
+        group, "submit", "Submit workers as an array of jobs that outlive preemptions", &command);
+    AddSubmitSlurmFlags(command, submit);
+    auto* status =
+        AddCommand<ShowSlurmWorkers>(group, "status", "Workers that are queued or run", &command);
+    AddShowSlurmFlags(command, status);
+    auto* cancel = AddCommand<CancelSlurmWorkers>(
+        group, "cancel", "End workers; what they did is kept by the coordinator", &command);
+    AddCancelSlurmFlags(command, cancel);
   }
 
   void AddRule() {

@@ -255,6 +255,30 @@ struct RevokeToken {
   std::string file;
   std::string name;
 };
+struct SubmitSlurmWorkers {
+  int workers = 0;
+  std::string partition;  // As sbatch takes them; empty: the cluster's default; so below.
+  std::string account;
+  std::string qos;
+  std::string time;
+  std::string gres;                 // Empty: gpu:1, unless `sbatch` asks for GPUs.
+  std::vector<std::string> sbatch;  // Other options, each with its value.
+  std::string name = "plumbline-worker";
+  int notice_seconds = 60;
+  std::string worker;      // Program. Empty: the one beside this program.
+  std::string state_root;  // Folder. Empty: the user's.
+  std::string log_dir;     // Folder. Empty: below state_root.
+  bool dry_run = false;
+  bool unchecked = false;
+  std::vector<std::string> worker_flags;
+};
+struct ShowSlurmWorkers {
+  std::vector<std::string> jobs;  // Empty: the user's of this name.
+  std::string name = "plumbline-worker";
+};
+struct CancelSlurmWorkers {
+  std::vector<std::string> jobs;
+};
 struct ListFaults {
   std::string job_kind;  // Empty: all kinds.
 };
@@ -266,7 +290,7 @@ using Command =
                  CompareMedia, BuildLayout, ListJobs, GetJob, WatchJobCommand, CancelJob,
                  CompareJobs, DeleteJobs, ShowReport, ListWorkers, DrainWorker, ListRuns, ShowRun,
                  VerifyRun, CompareRuns, AdoptRun, DeleteRuns, BackupRuns, CreateToken, ListTokens,
-                 RevokeToken, ListFaults>;
+                 RevokeToken, SubmitSlurmWorkers, ShowSlurmWorkers, CancelSlurmWorkers, ListFaults>;
 
 struct CommandLine {
   ServerFlags server;

@@ -23,6 +23,7 @@
 #include "client/report_text.h"
 #include "client/run_commands.h"
 #include "client/session.h"
+#include "client/slurm_commands.h"
 #include "client/token_commands.h"
 #include "client/transfer.h"
 #include "client/watch.h"
@@ -470,6 +471,15 @@ class CommandRunner {
   Result Do(const CreateToken& command) { return DoCreateToken(command, environment_); }
   Result Do(const ListTokens& command) { return DoListTokens(command, environment_); }
   Result Do(const RevokeToken& command) { return DoRevokeToken(command, environment_); }
+
+  Result Do(const SubmitSlurmWorkers& command) {
+    return DoSubmitSlurmWorkers(
+        command, line_, [this] { return Connect(/*needs_worker=*/false); }, environment_);
+  }
+  Result Do(const ShowSlurmWorkers& command) { return DoShowSlurmWorkers(command, environment_); }
+  Result Do(const CancelSlurmWorkers& command) {
+    return DoCancelSlurmWorkers(command, environment_);
+  }
 
   Result Do(const ListFaults& command) {
     std::string lines;

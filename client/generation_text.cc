@@ -1,6 +1,7 @@
 #include "client/generation_text.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -52,6 +53,13 @@ std::string AttemptTable(const v1::TaskReport& task, const Style& style) {
                   Cell(absl::StrCat(attempt.steps_recomputed()))});
     if (!attempt.message().empty()) {
       table.AddNote(absl::StrCat(style.Arrow(), " ", attempt.message()), Ink::kFaint);
+    }
+    // Sorted: a map of the API has no order of its own.
+    const std::map<std::string, std::string> labels(attempt.labels().begin(),
+                                                    attempt.labels().end());
+    if (!labels.empty()) {
+      table.AddNote(absl::StrCat(style.Arrow(), " ", absl::StrJoin(labels, ", ", absl::PairFormatter("="))),
+                    Ink::kFaint);
     }
   }
   return table.empty() ? "" : absl::StrCat(table.Render(style), "\n");

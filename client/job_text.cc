@@ -280,6 +280,9 @@ std::string WorkerTableText(const std::vector<v1::Worker>& workers, const Style&
                   Cell(worker.capabilities().kernel_identity().sha256().substr(0, 12)),
                   Cell(absl::StrCat(worker.leases_size())),
                   Cell(TimeText(worker.last_heartbeat_time()))});
+    if (!worker.labels().empty()) {
+      table.AddNote(absl::StrCat(style.Arrow(), " ", LabelText(worker.labels())), Ink::kFaint);
+    }
   }
   return absl::StrCat(table.Render(style), PluginTableText(workers, style));
 }

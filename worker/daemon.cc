@@ -10,6 +10,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "common/diagnostic_handlers.h"
 #include "common/files.h"
@@ -20,6 +21,7 @@
 #include "common/status.h"
 #include "kernels/plugin/registration.h"
 #include "worker/artifacts/input_files.h"
+#include "worker/device_claim.h"
 #include "worker/health_server.h"
 #include "worker/jobs/dispatch.h"
 #include "worker/jobs/task_failure.h"
@@ -40,6 +42,8 @@ namespace {
 // Some five runs of the released size.
 constexpr int64_t kMaxStepCacheBytes = int64_t{4} << 30;
 
+constexpr char kDeviceLabel[] = "device";
+
 // The folders as ResolveUnderRoots wants them: absolute. INVALID_ARGUMENT for one that is not
 // there.
 absl::StatusOr<std::vector<std::string>> AbsoluteRoots(const std::vector<std::string>& roots) {
@@ -59,6 +63,7 @@ absl::StatusOr<std::vector<std::string>> AbsoluteRoots(const std::vector<std::st
 // What a worker starts with.
 struct Parts {
   ClientChannels channels;
+  DeviceClaim claim;
   std::unique_ptr<StateDirectory> state;
   WorkerDevice device;
   Plugins plugins;
@@ -74,10 +79,24 @@ absl::StatusOr<const media::FfmpegLibrary*> LoadFfmpeg(bool use) {
   return loaded;
 }
 
+// Claims the GPU, or else what `options` name, and says in their labels what that is.
+absl::StatusOr<DeviceClaim> ClaimDevices(WorkerOptions* options) {
+  if (options->shares_device) return DeviceClaim();
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string gpu, FindGpuUuid(options->device));
+  if (!gpu.empty()) options->claimed_devices = {gpu};
+  if (options->claimed_devices.empty()) return DeviceClaim();
+  PLUMBLINE_ASSIGN_OR_RETURN(DeviceClaim claim, DeviceClaim::Take(options->claimed_devices));
+  const std::string names = absl::StrJoin(options->claimed_devices, ",");
+  options->labels.emplace(kDeviceLabel, names);
+  options->attempt_labels.emplace(kDeviceLabel, names);
+  return claim;
+}
+
 class RunningWorker final : public Worker {
  public:
   RunningWorker(WorkerOptions options, Parts parts)
       : options_(std::move(options)),
+        claim_(std::move(parts.claim)),
         state_(std::move(parts.state)),
         device_(std::move(parts.device)),
         plugins_(std::move(parts.plugins)),
@@ -256,6 +275,7 @@ class RunningWorker final : public Worker {
   }
 
   const WorkerOptions options_;
+  const DeviceClaim claim_;
   const std::unique_ptr<StateDirectory> state_;
   const WorkerDevice device_;
   const Plugins plugins_;
@@ -296,6 +316,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   GuardFolders(options.checkpoint_roots);
   PLUMBLINE_ASSIGN_OR_RETURN(ClientChannels channels,
                              ClientChannels::Load(options.server, options.credentials));
+  PLUMBLINE_ASSIGN_OR_RETURN(DeviceClaim claim, ClaimDevices(&options));
   PLUMBLINE_ASSIGN_OR_RETURN(WorkerDevice device, MakeWorkerDevice(options.device));
   PLUMBLINE_ASSIGN_OR_RETURN(std::unique_ptr<StateDirectory> state,
                              StateDirectory::Open(options.state_directory, RandomIds()));
@@ -312,8 +333,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   }
   PLUMBLINE_ASSIGN_OR_RETURN(Registry registry, plugins.MakeRegistry());
   auto worker = std::make_unique<RunningWorker>(
-      std::move(options), Parts{std::move(channels), std::move(state), std::move(device),
-                                std::move(plugins), std::move(registry)});
+      std::move(options),
+      Parts{std::move(channels), std::move(claim), std::move(state), std::move(device),
+            std::move(plugins), std::move(registry)});
   PLUMBLINE_RETURN_IF_ERROR(worker->Begin());
   return worker;
 }

@@ -26,6 +26,11 @@ struct WorkerOptions {
   // What the coordinator is shown.
   ClientFiles credentials;
   DeviceOptions device;
+  // No other worker of this machine may have the same GPU while this one lives, or, where `device`
+  // is the CPU, any of these: devices that a scheduler gave it, by names that all workers have.
+  std::vector<std::string> claimed_devices;
+  // That does not hold.
+  bool shares_device = false;
   // Folders whose *.so are loaded as plug-ins when the worker starts.
   std::vector<std::string> plugin_folders;
   // Whether plug-ins that jobs bring are loaded.
@@ -43,9 +48,9 @@ struct WorkerOptions {
   // Whether FFmpeg's libraries are used where the machine has them. Without them no MP4 is read or
   // made.
   bool use_ffmpeg = true;
-  // For placement and for people.
+  // For placement and for people. What is claimed is added as `device`, unless that is set.
   std::map<std::string, std::string> labels;
-  // Copied into this process's attempts.
+  // Copied into this process's attempts, `device` likewise.
   std::map<std::string, std::string> attempt_labels;
   // How long a task that runs may go on after RequestDrain().
   absl::Duration grace = absl::Seconds(20);
@@ -57,8 +62,9 @@ struct WorkerOptions {
 class Worker {
  public:
   // Returns at once, before it is registered; a coordinator that is away is waited for.
-  // INVALID_ARGUMENT or FAILED_PRECONDITION says what of the options is wrong; UNAVAILABLE, that an
-  // address cannot be listened on.
+  // INVALID_ARGUMENT or FAILED_PRECONDITION says what of the options is wrong (with reason IN_USE:
+  // another process has the device or the state folder); UNAVAILABLE, that an address cannot be
+  // listened on.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(WorkerOptions options);
   virtual ~Worker() = default;  // Stops.
 

@@ -10,7 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/random_id.h"
 #include "common/status.h"
+#include "worker/in_use.h"
 
 namespace plumbline::worker {
 namespace {
@@ -73,7 +75,27 @@ TEST_F(DaemonTest, EndsWhenToldWithoutACoordinator) {
 TEST_F(DaemonTest, TwoWorkersNeedTwoStateFolders) {
   const auto worker = Worker::Start(options_);
   ASSERT_TRUE(worker.ok()) << worker.status();
-  EXPECT_EQ(Worker::Start(options_).status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status second = Worker::Start(options_).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetReason(second), kInUseReason);
+}
+
+TEST_F(DaemonTest, TwoWorkersNeedTwoDevices) {
+  options_.claimed_devices = {absl::StrCat("GPU-", RandomIds()->NewId())};
+  WorkerOptions other = options_;
+  other.state_directory = folder_ + "/other-state";
+  {
+    const auto worker = Worker::Start(options_);
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    const absl::Status second = Worker::Start(other).status();
+    EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(GetReason(second), kInUseReason);
+    EXPECT_NE(second.message().find(options_.claimed_devices[0]), std::string::npos);
+    WorkerOptions sharing = other;
+    sharing.shares_device = true;
+    EXPECT_TRUE(Worker::Start(sharing).ok());
+  }
+  EXPECT_TRUE(Worker::Start(other).ok());
 }
 
 }  // namespace

@@ -69,16 +69,19 @@ constexpr bool kHasCuda = false;
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) {
   return absl::NotFoundError("no CUDA device");
 }
+absl::StatusOr<std::string> CudaDeviceUuid(int) { return absl::NotFoundError("no CUDA device"); }
 std::string CublasText() { return "none"; }
 #endif
 
-// The GPU that `options` names; null where it is the CPU that it names.
-absl::StatusOr<std::unique_ptr<Device>> MakeGpu(const DeviceOptions& options) {
-  const char* const accepted = kHasCuda ? "cpu, cuda:N, auto" : "cpu, auto";
-  if (options.device == kCpu) return nullptr;
+constexpr absl::string_view Accepted() { return kHasCuda ? "cpu, cuda:N, auto" : "cpu, auto"; }
+
+// What `find` says of the GPU that `options` name; T() where it is the CPU that they name.
+template <typename T>
+absl::StatusOr<T> AskOfGpu(const DeviceOptions& options, absl::StatusOr<T> (*find)(int ordinal)) {
+  if (options.device == kCpu) return T();
   if (options.device == kAuto) {
-    absl::StatusOr<std::unique_ptr<Device>> first = MakeCudaDevice(0);
-    if (absl::IsNotFound(first.status())) return nullptr;
+    absl::StatusOr<T> first = find(0);
+    if (absl::IsNotFound(first.status())) return T();
     return first;
   }
   absl::string_view number = options.device;
@@ -86,14 +89,18 @@ absl::StatusOr<std::unique_ptr<Device>> MakeGpu(const DeviceOptions& options) {
   if (!kHasCuda || !absl::ConsumePrefix(&number, kCudaPrefix) ||
       !absl::SimpleAtoi(number, &ordinal)) {
     return FieldError("device", absl::StrCat(Quoted(options.device), " is not in this build"),
-                      accepted);
+                      Accepted());
   }
-  absl::StatusOr<std::unique_ptr<Device>> device = MakeCudaDevice(ordinal);
-  if (!device.ok()) return FieldError("device", device.status().message(), accepted);
-  return device;
+  absl::StatusOr<T> found = find(ordinal);
+  if (!found.ok()) return FieldError("device", found.status().message(), Accepted());
+  return found;
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindGpuUuid(const DeviceOptions& options) {
+  return AskOfGpu<std::string>(options, &CudaDeviceUuid);
+}
 
 absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -108,7 +115,8 @@ absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
       options.threads > 0
           ? options.threads
           : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
-  PLUMBLINE_ASSIGN_OR_RETURN(result.device, MakeGpu(options));
+  PLUMBLINE_ASSIGN_OR_RETURN(result.device,
+                             AskOfGpu<std::unique_ptr<Device>>(options, &MakeCudaDevice));
   if (result.device != nullptr) return result;
   const int64_t memory_bytes =
       options.memory_bytes > 0 ? options.memory_bytes : HostMemoryBytes() / 5 * 4;

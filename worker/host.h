@@ -30,6 +30,10 @@ struct WorkerDevice {
   int threads = 0;
 };
 
+// Which GPU of the machine `options` name, as CudaDeviceUuid() says it; "" where that is the CPU.
+// Takes nothing of it. Errors as MakeWorkerDevice()'s.
+absl::StatusOr<std::string> FindGpuUuid(const DeviceOptions& options);
+
 // INVALID_ARGUMENT, naming the flag, for a device that there is not, or sizes that make no sense.
 absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options);
 

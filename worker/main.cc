@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/logging.h"
 #include "common/status.h"
@@ -24,13 +26,20 @@
 #include "nlohmann/json.hpp"
 #include "worker/byte_size.h"
 #include "worker/daemon.h"
+#include "worker/in_use.h"
 #include "worker/plugin/probe.h"
+#include "worker/surroundings.h"
 
 namespace plumbline::worker {
 namespace {
 
 constexpr int kBadUse = 2;
 constexpr int kFailed = 3;
+// Another process has the device or the state folder: EX_TEMPFAIL of sysexits.h.
+constexpr int kInUse = 75;
+
+// A scheduler may tell the same thing twice, e.g. a job's script and then all of the job's processes.
+constexpr absl::Duration kSameNotice = absl::Seconds(2);
 
 struct Flags {
   WorkerOptions worker;
@@ -40,6 +49,7 @@ struct Flags {
   std::string log_format = "text";
   std::string ready_file;
   double grace_seconds = 20;
+  int preempted_exit_status = 0;
 };
 
 void AddFlags(CLI::App* app, Flags* flags) {
@@ -88,6 +98,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_flag("!--no-ffmpeg", worker.use_ffmpeg,
                 "neither read nor make MP4; frames are kept, and their MP4 is made elsewhere");
+  app->add_flag("--share-device", worker.shares_device,
+                "do not insist on a GPU, or GPUs that Slurm gave, of this worker alone");
   app->add_option("--label", flags->labels, "KEY=VALUE, for placement; may be given several times");
   app->add_option("--metrics", worker.metrics_address,
                   "where /metrics, /healthz and /readyz are served: HOST:PORT")
@@ -98,6 +110,12 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--grace", flags->grace_seconds,
                   "seconds that a task may still run after SIGTERM before it is handed back")
       ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app->add_option("--preempted-exit-status", flags->preempted_exit_status,
+                  "exit status once SIGTERM or SIGINT has ended the worker in good order, for a "
+                  "scheduler that is to start it again")
+      ->type_name("N")
+      ->check(CLI::Range(0, 255))
       ->capture_default_str();
   app->add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
   app->add_option("--ready-file", flags->ready_file,
@@ -114,16 +132,6 @@ std::string DefaultStateDirectory() {
   return absl::StrCat(home == nullptr ? "." : home, "/.local/state/plumbline/worker");
 }
 
-// What the cluster says about this process, for its attempts.
-std::map<std::string, std::string> AttemptLabels() {
-  std::map<std::string, std::string> labels;
-  for (const auto& [variable, label] : {std::pair("SLURM_JOB_ID", "slurm_job_id"),
-                                        std::pair("SLURM_RESTART_COUNT", "slurm_restart_count")}) {
-    if (const char* value = std::getenv(variable); value != nullptr) labels[label] = value;
-  }
-  return labels;
-}
-
 absl::Status Finish(Flags* flags) {
   for (const std::string& label : flags->labels) {
     const std::vector<std::string> parts = absl::StrSplit(label, absl::MaxSplits('=', 1));
@@ -138,7 +146,8 @@ absl::Status Finish(Flags* flags) {
   }
   flags->worker.grace = absl::Seconds(flags->grace_seconds);
   flags->worker.plugin_call_limit = absl::Seconds(flags->plugin_call_seconds);
-  flags->worker.attempt_labels = AttemptLabels();
+  flags->worker.attempt_labels = ClusterLabels(&std::getenv);
+  flags->worker.claimed_devices = AllottedGpus(&std::getenv);
   flags->worker.kernel_identity = EmbeddedKernelIdentity();
   LogOptions log;
   PLUMBLINE_ASSIGN_OR_RETURN(log.format, ParseLogFormat(flags->log_format));
@@ -170,19 +179,27 @@ absl::Status CatchSignals() {
   return absl::OkStatus();
 }
 
-// Drains the worker on the first SIGTERM or SIGINT, stops it at once on the second.
+// Drains the worker on the first SIGTERM or SIGINT, stops it at once on the next that is not the
+// same notice.
 class SignalThread {
  public:
-  explicit SignalThread(Worker* worker)
-      : thread_([worker] {
-          for (bool first = true;; first = false) {
+  SignalThread(Worker* worker, Clock* clock)
+      : thread_([this, worker, clock] {
+          absl::Time first = absl::InfiniteFuture();
+          while (true) {
             char signal = 0;
             while (read(signal_pipe[0], &signal, 1) < 0 && errno == EINTR) {
             }
             if (signal == 0) return;
-            Log(LogLevel::kInfo, first ? "draining" : "stopping",
+            const absl::Time now = clock->Now();
+            const bool is_first = first == absl::InfiniteFuture();
+            // Ctrl-C twice is meant twice.
+            if (!is_first && signal == SIGTERM && now - first < kSameNotice) continue;
+            if (is_first) first = now;
+            told_ = true;
+            Log(LogLevel::kInfo, is_first ? "draining" : "stopping",
                 {{"signal", static_cast<int>(signal)}});
-            first ? worker->RequestDrain() : worker->RequestStop();
+            is_first ? worker->RequestDrain() : worker->RequestStop();
           }
         }) {}
 
@@ -191,7 +208,11 @@ class SignalThread {
     thread_.join();
   }
 
+  // Whether a signal told the worker to end.
+  bool told() const { return told_; }
+
  private:
+  std::atomic<bool> told_{false};
   std::thread thread_;
 };
 
@@ -208,7 +229,8 @@ absl::Status WriteReadyFile(const Flags& flags, const Worker& worker) {
   return WriteFileAtomically(flags.ready_file, ready.dump() + "\n");
 }
 
-absl::Status RunWorker(const Flags& flags) {
+// The exit status of a worker that ended in good order.
+absl::StatusOr<int> RunWorker(const Flags& flags) {
   PLUMBLINE_RETURN_IF_ERROR(CatchSignals());
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start(flags.worker));
   Log(LogLevel::kInfo, "started",
@@ -217,13 +239,14 @@ absl::Status RunWorker(const Flags& flags) {
        {"metrics", WithPort(flags.worker.metrics_address, worker->metrics_port())},
        {"grpc", WithPort(flags.worker.grpc_address, worker->grpc_port())},
        {"kernel_identity", flags.worker.kernel_identity.sha256}});
-  const SignalThread signal_thread(worker.get());
+  const SignalThread signals(worker.get(), flags.worker.clock);
   PLUMBLINE_RETURN_IF_ERROR(worker->AwaitRegistration());
   // It may have been told to end before it ever was registered.
   if (!flags.ready_file.empty() && !worker->name().empty()) {
     PLUMBLINE_RETURN_IF_ERROR(WriteReadyFile(flags, *worker));
   }
-  return worker->Wait();
+  PLUMBLINE_RETURN_IF_ERROR(worker->Wait());
+  return signals.told() ? flags.preempted_exit_status : 0;
 }
 
 int Main(int argc, char** argv) {
@@ -239,9 +262,13 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kBadUse;
   }
   absl::Status status = Finish(&flags);
-  if (status.ok()) status = RunWorker(flags);
-  if (status.ok()) return 0;
+  if (status.ok()) {
+    const absl::StatusOr<int> ended = RunWorker(flags);
+    if (ended.ok()) return *ended;
+    status = ended.status();
+  }
   std::fprintf(stderr, "plumbline-worker: %s\n", std::string(status.message()).c_str());
+  if (GetReason(status) == kInUseReason) return kInUse;
   return absl::IsInvalidArgument(status) ? kBadUse : kFailed;
 }
 

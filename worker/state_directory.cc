@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "worker/in_use.h"
 
 namespace plumbline::worker {
 namespace {
@@ -45,8 +46,10 @@ absl::StatusOr<std::unique_ptr<StateDirectory>> StateDirectory::Open(const std::
   if (lock < 0) return FileError(lock_path, "cannot open", errno);
   std::unique_ptr<StateDirectory> state(new StateDirectory(path, lock));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": another worker uses this state folder; each needs its own"));
+    return WithReason(
+        absl::FailedPreconditionError(
+            absl::StrCat(path, ": another worker uses this state folder; each needs its own")),
+        kInUseReason);
   }
   PLUMBLINE_RETURN_IF_ERROR(state->ReadOrMakeId(ids));
   PLUMBLINE_RETURN_IF_ERROR(MakeFolder(state->cache_folder()));

@@ -16,7 +16,7 @@ namespace plumbline::worker {
 class StateDirectory {
  public:
   // Makes what is not there, for its owner alone. A new worker's id comes from `ids`.
-  // FAILED_PRECONDITION if another process uses the folder.
+  // FAILED_PRECONDITION with reason IN_USE if another process uses the folder.
   static absl::StatusOr<std::unique_ptr<StateDirectory>> Open(const std::string& path,
                                                               IdSource* ids);
   ~StateDirectory();  // Lets another process have it.

@@ -74,6 +74,8 @@ class EmbeddedService::Impl {
     worker::WorkerOptions worker;
     worker.server = folder.socket_address();
     worker.device.device = *device;
+    // A command may try something on a GPU that a daemon works on.
+    worker.shares_device = true;
     worker.state_directory = folder.worker_folder();
     // Its requests come from this user alone, who may open with it what he may open without it.
     worker.checkpoint_roots = {"/"};

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/status.h"
 #include "kernels/cuda/convert.h"
@@ -324,9 +326,7 @@ class CudaDevice final : public Device {
   int64_t high_water_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
+absl::StatusOr<cudaDeviceProp> PropertiesOf(int ordinal) {
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
   if (counted != cudaSuccess || count == 0) {
@@ -342,6 +342,22 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
   cudaDeviceProp properties;
   PLUMBLINE_RETURN_IF_ERROR(
       CudaStatus(cudaGetDeviceProperties(&properties, ordinal), "device properties"));
+  return properties;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CudaDeviceUuid(int ordinal) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const cudaDeviceProp properties, PropertiesOf(ordinal));
+  const std::string hex =
+      absl::BytesToHexString(absl::string_view(properties.uuid.bytes, sizeof(properties.uuid.bytes)));
+  const absl::string_view digits = hex;
+  return absl::StrCat("GPU-", digits.substr(0, 8), "-", digits.substr(8, 4), "-",
+                      digits.substr(12, 4), "-", digits.substr(16, 4), "-", digits.substr(20));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const cudaDeviceProp properties, PropertiesOf(ordinal));
   if (properties.major < kLeastComputeCapabilityMajor) {
     return absl::FailedPreconditionError(
         absl::StrCat(properties.name, " has compute capability ", properties.major, ".",

@@ -2,6 +2,7 @@
 #define PLUMBLINE_KERNELS_CUDA_CUDA_DEVICE_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
@@ -22,6 +23,11 @@ namespace plumbline {
 // NOT_FOUND "no CUDA device" where there is no driver or no such GPU; FAILED_PRECONDITION where the
 // GPU is older than compute capability 8.0, which the kernels are compiled for.
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal);
+
+// Which card GPU number `ordinal` of this process is, whatever CUDA_VISIBLE_DEVICES makes of the
+// numbers: "GPU-" and its UUID, as `nvidia-smi -L` prints it. Takes nothing of the card. NOT_FOUND
+// as MakeCudaDevice().
+absl::StatusOr<std::string> CudaDeviceUuid(int ordinal);
 
 }  // namespace plumbline
 

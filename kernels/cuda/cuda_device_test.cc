@@ -20,6 +20,7 @@ namespace plumbline {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 TEST(CudaDevice, SaysWhereThereIsNone) {
   const absl::Status status = MakeCudaDevice(1000).status();
@@ -33,6 +34,13 @@ TEST(CudaDevice, NamesItsClassAndMemory) {
   EXPECT_EQ(device.kind(), DeviceKind::kCuda);
   EXPECT_THAT(device.DeviceClass(), HasSubstr(" multiprocessors"));
   EXPECT_GT(device.MemoryBytes(), int64_t{1} << 30);
+}
+
+TEST(CudaDevice, HasAUuid) {
+  EXPECT_EQ(CudaDeviceUuid(1000).status().code(), absl::StatusCode::kNotFound);
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  EXPECT_THAT(CudaDeviceUuid(0).value(),
+              MatchesRegex("GPU-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
 }
 
 TEST(CudaDevice, CountsMemory) {

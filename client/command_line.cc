@@ -33,6 +33,8 @@ constexpr char kFooter[] =
     "  plumbline compare A.safetensors B.safetensors\n"
     "  plumbline compare-media A.mp4 B.mp4\n"
     "  plumbline decode --checkpoint=H3 --latents=latents.safetensors --out=video.mp4\n"
+    "  plumbline cluster slurm submit --server=HOST:PORT --workers=8 --partition=PREEMPTABLE \\\n"
+    "      -- --checkpoint-root=CHECKPOINTS\n"
     "\n"
     "Without --server and PLUMBLINE_SERVER the command runs server and worker in its own process,\n"
     "with what they keep in PLUMBLINE_STATE_DIR, else XDG_STATE_HOME/plumbline, else\n"

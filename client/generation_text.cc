@@ -58,8 +58,9 @@ std::string AttemptTable(const v1::TaskReport& task, const Style& style) {
     const std::map<std::string, std::string> labels(attempt.labels().begin(),
                                                     attempt.labels().end());
     if (!labels.empty()) {
-      table.AddNote(absl::StrCat(style.Arrow(), " ", absl::StrJoin(labels, ", ", absl::PairFormatter("="))),
-                    Ink::kFaint);
+      table.AddNote(
+          absl::StrCat(style.Arrow(), " ", absl::StrJoin(labels, ", ", absl::PairFormatter("="))),
+          Ink::kFaint);
     }
   }
   return table.empty() ? "" : absl::StrCat(table.Render(style), "\n");

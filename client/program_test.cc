@@ -19,7 +19,8 @@ TEST(RunProgram, ArgumentsArriveAsTheyAre) {
 
 TEST(RunProgram, BothOutputsAndTheStatusAreKept) {
   const auto result = RunProgram(
-      {"sh", "-c", "cat; head -c 300000 /dev/zero | tr '\\0' x; head -c 200000 /dev/zero >&2; exit 7"});
+      {"sh", "-c",
+       "cat; head -c 300000 /dev/zero | tr '\\0' x; head -c 200000 /dev/zero >&2; exit 7"});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->exit_status, 7);
   EXPECT_EQ(result->out, std::string(300000, 'x'));

@@ -6,12 +6,13 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/program.h"
 #include "client/slurm_request.h"
@@ -41,9 +42,9 @@ absl::StatusOr<std::string> WorkerBesideThisProgram() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path worker = self.parent_path() / kWorkerProgram;
   if (!error && std::filesystem::exists(worker, error)) return worker.string();
-  return FieldError("--worker",
-                    absl::StrCat("is not set, and no ", kWorkerProgram, " lies beside this program"),
-                    "plumbline-worker's path on the nodes, or its name if it is in their PATH");
+  return FieldError(
+      "--worker", absl::StrCat("is not set, and no ", kWorkerProgram, " lies beside this program"),
+      "plumbline-worker's path on the nodes, or its name if it is in their PATH");
 }
 
 // The job runs in other folders: paths are made absolute. A program's bare name stays one.
@@ -70,8 +71,17 @@ bool IsOfThisMachine(absl::string_view server) {
          absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "[::1]");
 }
 
+// Lines in which one of Slurm's programs says that something is wrong.
+std::string ErrorLines(absl::string_view text) {
+  std::vector<absl::string_view> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StrContains(line, "error: ")) lines.push_back(line);
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
 // Runs one of Slurm's programs; what it says in anger is the error.
-absl::StatusOr<std::string> RunSlurm(const std::vector<std::string>& words) {
+absl::StatusOr<ProgramResult> RunSlurm(const std::vector<std::string>& words) {
   absl::StatusOr<ProgramResult> result = RunProgram(words);
   if (absl::IsNotFound(result.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -79,11 +89,10 @@ absl::StatusOr<std::string> RunSlurm(const std::vector<std::string>& words) {
         ". It comes with Slurm: run this where the cluster's jobs are submitted from"));
   }
   PLUMBLINE_RETURN_IF_ERROR(result.status());
-  if (result->exit_status == 0) return std::move(result->out);
+  if (result->exit_status == 0) return result;
   const absl::string_view said = absl::StripAsciiWhitespace(result->error);
-  return absl::FailedPreconditionError(
-      absl::StrCat(words[0], " ended with exit status ", result->exit_status,
-                   said.empty() ? "" : ":\n", said));
+  return absl::FailedPreconditionError(absl::StrCat(
+      words[0], " ended with exit status ", result->exit_status, said.empty() ? "" : ":\n", said));
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -108,8 +117,8 @@ absl::StatusOr<std::string> SubmitScript(const SubmitSlurmWorkers& command,
   PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(script, SlurmScript()));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words,
                              SbatchCommand(command, server, script));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string output, RunSlurm(words));
-  return ParseSbatchOutput(output);
+  PLUMBLINE_ASSIGN_OR_RETURN(const ProgramResult result, RunSlurm(words));
+  return ParseSbatchOutput(result.out);
 }
 
 }  // namespace
@@ -119,8 +128,10 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& writte
                                                 const std::function<absl::Status()>& connect,
                                                 const Environment& environment) {
   const Output& output = environment.output;
-  PLUMBLINE_ASSIGN_OR_RETURN(const SubmitSlurmWorkers command, WithDefaults(written));
   const std::string& server = line.server.server;
+  // What was written is judged before what was left out.
+  PLUMBLINE_RETURN_IF_ERROR(SbatchCommand(written, server, kScriptName).status());
+  PLUMBLINE_ASSIGN_OR_RETURN(const SubmitSlurmWorkers command, WithDefaults(written));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words,
                              SbatchCommand(command, server, kScriptName));
   if (IsOfThisMachine(server)) {
@@ -144,25 +155,25 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& writte
   PLUMBLINE_RETURN_IF_ERROR(MakeFolder(command.log_dir));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string job, SubmitScript(command, server));
   output.Print(absl::StrCat(job, "\n"));
-  output.PrintError(absl::StrCat(
-      command.workers, command.workers == 1 ? " worker" : " workers", " in job array ", job,
-      "\n  state   plumbline cluster slurm status ", job,
-      "\n  end     plumbline cluster slurm cancel ", job, "\n  output  ",
-      SlurmLogPattern(command, job), "\n"));
+  output.PrintError(absl::StrCat(command.workers, command.workers == 1 ? " worker" : " workers",
+                                 " in job array ", job,
+                                 "\n  state   plumbline cluster slurm status ", job,
+                                 "\n  end     plumbline cluster slurm cancel ", job, "\n  output  ",
+                                 SlurmLogPattern(command, job), "\n"));
   return kExitPassed;
 }
 
 absl::StatusOr<ExitStatus> DoShowSlurmWorkers(const ShowSlurmWorkers& command,
                                               const Environment& environment) {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words, SqueueCommand(command));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string out, RunSlurm(words));
+  PLUMBLINE_ASSIGN_OR_RETURN(const ProgramResult result, RunSlurm(words));
   Table table({{"worker"},
                {"state"},
                {"partition"},
                {"node"},
                {"restarts", Table::Align::kRight},
                {"waits for"}});
-  for (const SlurmWorkerRow& row : ParseSqueueOutput(out)) {
+  for (const SlurmWorkerRow& row : ParseSqueueOutput(result.out)) {
     table.AddRow({row.job, row.state, row.partition, row.node.empty() ? "-" : row.node,
                   row.restarts, row.reason.empty() ? "-" : row.reason});
   }
@@ -174,7 +185,10 @@ absl::StatusOr<ExitStatus> DoShowSlurmWorkers(const ShowSlurmWorkers& command,
 absl::StatusOr<ExitStatus> DoCancelSlurmWorkers(const CancelSlurmWorkers& command,
                                                 const Environment& environment) {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words, ScancelCommand(command));
-  PLUMBLINE_RETURN_IF_ERROR(RunSlurm(words).status());
+  PLUMBLINE_ASSIGN_OR_RETURN(const ProgramResult result, RunSlurm(words));
+  if (const std::string errors = ErrorLines(result.error); !errors.empty()) {
+    return absl::FailedPreconditionError(errors);
+  }
   for (const std::string& job : command.jobs) {
     environment.output.Print(absl::StrCat(job, " is cancelled\n"));
   }

@@ -62,7 +62,8 @@ class SlurmCommandsTest : public testing::Test {
   }
   std::string Submit() {
     return Print([&] {
-      return DoSubmitSlurmWorkers(command_, line_, [this] { return connected_; }, environment_);
+      return DoSubmitSlurmWorkers(
+          command_, line_, [this] { return connected_; }, environment_);
     });
   }
 
@@ -87,7 +88,8 @@ TEST_F(SlurmCommandsTest, TheScriptIsSubmittedAndLeavesNoFile) {
   EXPECT_TRUE(std::filesystem::is_directory(folder_ + "/a state/logs"));
   EXPECT_EQ(ReadFile(folder_ + "/script", 1 << 20).value(), SlurmScript());
   const std::string arguments = ReadFile(folder_ + "/arguments", 1 << 20).value();
-  EXPECT_THAT(arguments, HasSubstr("\nplumbline-worker\n" + folder_ + "/a state\n--server=head:7433"));
+  EXPECT_THAT(arguments,
+              HasSubstr("\nplumbline-worker\n" + folder_ + "/a state\n--server=head:7433"));
   const size_t script = arguments.find("/plumbline-worker.sbatch");
   ASSERT_NE(script, std::string::npos);
   const size_t begin = arguments.rfind('\n', script) + 1;
@@ -145,6 +147,19 @@ TEST_F(SlurmCommandsTest, AnAddressOfThisMachineIsNoted) {
   line_.server.server = "127.0.0.1:7433";
   Submit();
   EXPECT_THAT(error_, HasSubstr("note: at 127.0.0.1:7433"));
+}
+
+TEST_F(SlurmCommandsTest, AJobThatThereIsNotIsNotCancelled) {
+  CancelSlurmWorkers cancel;
+  cancel.jobs = {"7", "8_1"};
+  const auto run = [&] { return DoCancelSlurmWorkers(cancel, environment_); };
+  Install("scancel", "echo 'scancel: Terminating job 7' >&2");
+  EXPECT_EQ(Print(run), "7 is cancelled\n8_1 is cancelled\n");
+  // Slurm's own exit status is 0 then.
+  Install("scancel", "echo 'scancel: error: Kill job error on job id 7: Invalid job id' >&2");
+  EXPECT_EQ(Print(run), "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status_)) << status_;
+  EXPECT_THAT(std::string(status_.message()), HasSubstr("Invalid job id"));
 }
 
 TEST_F(SlurmCommandsTest, StatusIsATable) {

@@ -8,7 +8,8 @@ namespace {
 constexpr char kSubmitFooter[] =
     "Example:\n"
     "  plumbline cluster slurm submit --server=head:7433 --workers=8 --partition=preemptable \\\n"
-    "      --time=4:00:00 -- --checkpoint-root=/data/checkpoints --token-file=/secure/worker.token\n"
+    "      --time=4:00:00 -- --checkpoint-root=/data/checkpoints "
+    "--token-file=/secure/worker.token\n"
     "\n"
     "Needs sbatch, so a machine from which jobs are submitted. No option of any site is built in:\n"
     "what is not given here is for the cluster's defaults to say.";

@@ -1,9 +1,12 @@
 #include "client/slurm_request.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -19,13 +22,12 @@ constexpr int kMostWorkers = 100'000;
 constexpr int kMostNoticeSeconds = 65'535;
 
 // What the job script relies on, in all of their forms.
-constexpr absl::string_view kOwnSbatchOptions[] = {"--array",     "-a",        "--requeue",
-                                                   "--no-requeue", "--signal", "--open-mode",
-                                                   "--output",    "-o",        "--wrap",
-                                                   "--job-name",  "-J",        "--parsable"};
+constexpr absl::string_view kOwnSbatchOptions[] = {
+    "--array",  "-a", "--requeue", "--no-requeue", "--signal", "--open-mode",
+    "--output", "-o", "--wrap",    "--job-name",   "-J",       "--parsable"};
 // What decides which GPUs a job gets, in place of --gres.
-constexpr absl::string_view kGpuOptions[] = {"--gpus", "--gpus-per-node", "--gpus-per-task",
-                                             "--gpus-per-socket", "-G", "--gres"};
+constexpr absl::string_view kGpuOptions[] = {
+    "--gpus", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket", "-G", "--gres"};
 // What the job script and the command itself give to plumbline-worker.
 constexpr absl::string_view kOwnWorkerFlags[] = {"--server", "--state-dir",
                                                  "--preempted-exit-status"};
@@ -68,6 +70,10 @@ absl::Status CheckPassedOptions(const std::vector<std::string>& options) {
 }
 
 absl::Status CheckWorkerFlags(const std::vector<std::string>& flags) {
+  if (!flags.empty() && !absl::StartsWith(flags[0], "-")) {
+    return FieldError("FLAG", absl::StrCat(Quoted(flags[0]), " is no flag of plumbline-worker"),
+                      "after --: --checkpoint-root=DIR, --token-file=FILE, ...");
+  }
   for (const std::string& flag : flags) {
     const absl::string_view name = absl::string_view(flag).substr(0, flag.find('='));
     for (const absl::string_view own : kOwnWorkerFlags) {
@@ -81,10 +87,35 @@ absl::Status CheckWorkerFlags(const std::vector<std::string>& flags) {
   return absl::OkStatus();
 }
 
+// The seconds of a time limit as sbatch takes it: minutes, minutes:seconds, hours:minutes:seconds,
+// days-hours[:minutes[:seconds]]. Nothing for what only Slurm can judge.
+std::optional<int64_t> TimeLimitSeconds(absl::string_view time) {
+  const std::vector<absl::string_view> halves = absl::StrSplit(time, absl::MaxSplits('-', 1));
+  std::vector<int64_t> numbers;
+  for (const absl::string_view part : absl::StrSplit(halves.back(), ':')) {
+    uint32_t number;
+    if (!absl::SimpleAtoi(part, &number)) return std::nullopt;
+    numbers.push_back(number);
+  }
+  if (numbers.size() > 3) return std::nullopt;
+  int64_t days = 0;
+  if (halves.size() == 2) {
+    uint32_t number;
+    if (!absl::SimpleAtoi(halves[0], &number)) return std::nullopt;
+    days = number;
+    numbers.resize(3, 0);  // Hours come first.
+  } else {
+    if (numbers.size() < 3) numbers.insert(numbers.begin(), 0);
+    numbers.resize(3, 0);  // Minutes did.
+  }
+  return ((days * 24 + numbers[0]) * 60 + numbers[1]) * 60 + numbers[2];
+}
+
 // A file name pattern of Slurm's that stands for `path` itself.
 absl::StatusOr<std::string> OutputPattern(const std::string& path) {
   if (absl::StrContains(path, '\\') || HasControlCharacter(path)) {
-    return FieldError("--log-dir", absl::StrCat(Quoted(path), " is nothing that Slurm can write to"),
+    return FieldError("--log-dir",
+                      absl::StrCat(Quoted(path), " is nothing that Slurm can write to"),
                       "a folder's path without backslashes and control characters");
   }
   return absl::StrReplaceAll(path, {{"%", "%%"}});
@@ -96,8 +127,9 @@ absl::StatusOr<std::string> JobList(const std::vector<std::string>& jobs) {
     const bool is_job =
         parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
           return !part.empty() && part.size() <= 18 &&
-                 std::all_of(part.begin(), part.end(),
-                             [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+                 std::all_of(part.begin(), part.end(), [](char c) {
+                   return absl::ascii_isdigit(static_cast<unsigned char>(c));
+                 });
         });
     if (!is_job) {
       return FieldError("JOB", absl::StrCat(Quoted(job), " is no job of Slurm's"),
@@ -125,6 +157,14 @@ absl::StatusOr<std::vector<std::string>> SbatchCommand(const SubmitSlurmWorkers&
   if (command.notice_seconds < 1 || command.notice_seconds > kMostNoticeSeconds) {
     return FieldError("--notice", absl::StrCat("is ", command.notice_seconds),
                       absl::StrCat("1 to ", kMostNoticeSeconds, " seconds"));
+  }
+  // 0 is no limit.
+  const int64_t limit_seconds = TimeLimitSeconds(command.time).value_or(0);
+  if (limit_seconds > 0 && limit_seconds <= command.notice_seconds) {
+    return FieldError("--time",
+                      absl::StrCat("is ", limit_seconds, " seconds, and a worker is told to end ",
+                                   command.notice_seconds, " seconds before them"),
+                      "more than --notice");
   }
   if (command.name.empty() || HasControlCharacter(command.name)) {
     return FieldError("--name", absl::StrCat(Quoted(command.name), " is no name for a job"),
@@ -189,7 +229,8 @@ absl::StatusOr<std::vector<std::string>> SqueueCommand(const ShowSlurmWorkers& c
 
 absl::StatusOr<std::vector<std::string>> ScancelCommand(const CancelSlurmWorkers& command) {
   PLUMBLINE_RETURN_IF_ERROR(JobList(command.jobs).status());
-  std::vector<std::string> words = {"scancel"};
+  // Without it scancel says nothing of a job that there is not, and ends with 0.
+  std::vector<std::string> words = {"scancel", "--verbose"};
   words.insert(words.end(), command.jobs.begin(), command.jobs.end());
   return words;
 }
@@ -200,8 +241,8 @@ std::vector<SlurmWorkerRow> ParseSqueueOutput(absl::string_view output) {
     std::vector<std::string> cells = absl::StrSplit(line, '|');
     if (cells.size() < 6) continue;
     for (std::string& cell : cells) cell = std::string(absl::StripAsciiWhitespace(cell));
-    rows.push_back({cells[0], cells[1], cells[2], cells[3], cells[4],
-                    cells[5] == "None" ? "" : cells[5]});
+    rows.push_back(
+        {cells[0], cells[1], cells[2], cells[3], cells[4], cells[5] == "None" ? "" : cells[5]});
   }
   return rows;
 }
@@ -209,13 +250,12 @@ std::vector<SlurmWorkerRow> ParseSqueueOutput(absl::string_view output) {
 std::string ShellText(const std::vector<std::string>& words) {
   std::vector<std::string> quoted;
   for (const std::string& word : words) {
-    const bool is_plain =
-        !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-          return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                 absl::StrContains("-_=+./:,@%", c);
-        });
-    quoted.push_back(is_plain ? word
-                              : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
+    const bool is_plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+             absl::StrContains("-_=+./:,@%", c);
+    });
+    quoted.push_back(
+        is_plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'"));
   }
   return absl::StrJoin(quoted, " ");
 }

@@ -81,8 +81,8 @@ TEST(SlurmRequest, WhatTheScriptReliesOnCannotBeChanged) {
     command.sbatch = {option};
     EXPECT_THAT(ErrorOf(command), StartsWith("--sbatch: ")) << option;
   }
-  for (const char* flag : {"--server=other:1", "--server", "--state-dir=/x",
-                           "--preempted-exit-status=0"}) {
+  for (const char* flag :
+       {"--server=other:1", "--server", "--state-dir=/x", "--preempted-exit-status=0", "stray"}) {
     SubmitSlurmWorkers command = Command();
     command.worker_flags = {flag};
     EXPECT_THAT(ErrorOf(command), StartsWith("FLAG: ")) << flag;
@@ -112,6 +112,20 @@ TEST(SlurmRequest, WrongValuesAreNamed) {
   }
 }
 
+TEST(SlurmRequest, AWorkerIsNotToldToEndAtItsStart) {
+  SubmitSlurmWorkers command = Command();
+  for (const char* time : {"1", "1:00", "0:30", "0:01:00", "0-0:1", "0-0:0:60"}) {
+    command.time = time;
+    EXPECT_THAT(ErrorOf(command), StartsWith("--time: ")) << time;
+  }
+  // Longer, no limit, or for Slurm to judge.
+  for (const char* time : {"2", "1:01", "0:01:01", "1-0", "0-1", "0", "0:0", "UNLIMITED", "blah",
+                           "1:2:3:4", "-1", "1-", ""}) {
+    command.time = time;
+    EXPECT_EQ(ErrorOf(command), "") << time;
+  }
+}
+
 TEST(SlurmRequest, AFolderOfAnyNameTakesTheOutput) {
   SubmitSlurmWorkers command = Command();
   command.log_dir = "/50%j of it";
@@ -132,10 +146,11 @@ TEST(SlurmRequest, StatusAndCancel) {
   EXPECT_THAT(SqueueCommand(show).value(),
               AllOf(Contains("--me"), Contains("--name=plumbline-worker")));
   show.jobs = {"12", "13_0"};
-  EXPECT_THAT(SqueueCommand(show).value(), AllOf(Contains("--jobs=12,13_0"), Not(Contains("--me"))));
+  EXPECT_THAT(SqueueCommand(show).value(),
+              AllOf(Contains("--jobs=12,13_0"), Not(Contains("--me"))));
   CancelSlurmWorkers cancel;
   cancel.jobs = {"12", "13_0"};
-  EXPECT_THAT(ScancelCommand(cancel).value(), ElementsAre("scancel", "12", "13_0"));
+  EXPECT_THAT(ScancelCommand(cancel).value(), ElementsAre("scancel", "--verbose", "12", "13_0"));
   for (const char* job : {"", "-u", "12_", "_1", "1_2_3", "12;id", "all", "1,2"}) {
     cancel.jobs = show.jobs = {job};
     EXPECT_FALSE(ScancelCommand(cancel).ok()) << job;
@@ -144,8 +159,9 @@ TEST(SlurmRequest, StatusAndCancel) {
 }
 
 TEST(SlurmRequest, WhatSqueuePrints) {
-  const auto rows = ParseSqueueOutput("12_0|RUNNING|low|n1|2|None|\n12_1|PENDING|low||0|Resources|\n"
-                                      "slurm_load_jobs error\n\n");
+  const auto rows = ParseSqueueOutput(
+      "12_0|RUNNING|low|n1|2|None|\n12_1|PENDING|low||0|Resources|\n"
+      "slurm_load_jobs error\n\n");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].job, "12_0");
   EXPECT_EQ(rows[0].node, "n1");

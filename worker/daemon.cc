@@ -333,9 +333,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   }
   PLUMBLINE_ASSIGN_OR_RETURN(Registry registry, plugins.MakeRegistry());
   auto worker = std::make_unique<RunningWorker>(
-      std::move(options),
-      Parts{std::move(channels), std::move(claim), std::move(state), std::move(device),
-            std::move(plugins), std::move(registry)});
+      std::move(options), Parts{std::move(channels), std::move(claim), std::move(state),
+                                std::move(device), std::move(plugins), std::move(registry)});
   PLUMBLINE_RETURN_IF_ERROR(worker->Begin());
   return worker;
 }

@@ -35,11 +35,10 @@ absl::StatusOr<int> Bind(const std::string& device) {
   if (error_number != EADDRINUSE) {
     return absl::ErrnoToStatus(error_number, absl::StrCat("cannot claim ", Quoted(device)));
   }
-  return WithReason(
-      absl::FailedPreconditionError(absl::StrCat(
-          "device: another worker of this machine has ", Quoted(device),
-          "; each device takes one worker (--share-device lifts that)")),
-      kInUseReason);
+  return WithReason(absl::FailedPreconditionError(
+                        absl::StrCat("device: another worker of this machine has ", Quoted(device),
+                                     "; each device takes one worker (--share-device lifts that)")),
+                    kInUseReason);
 }
 
 }  // namespace

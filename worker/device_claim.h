@@ -14,9 +14,9 @@ namespace plumbline::worker {
 // within a network namespace: containers with networks of their own do not see each other's.
 class DeviceClaim {
  public:
-  // Claims all of `devices`, names that every worker of the machine has for them, e.g. "GPU-<uuid>".
-  // FAILED_PRECONDITION with reason IN_USE, naming the device, if another process has one of them;
-  // then none is claimed.
+  // Claims all of `devices`, names that every worker of the machine has for them, e.g.
+  // "GPU-<uuid>". FAILED_PRECONDITION with reason IN_USE, naming the device, if another process has
+  // one of them; then none is claimed.
   static absl::StatusOr<DeviceClaim> Take(const std::vector<std::string>& devices);
   DeviceClaim() = default;  // Of nothing.
   ~DeviceClaim();

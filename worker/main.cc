@@ -38,7 +38,8 @@ constexpr int kFailed = 3;
 // Another process has the device or the state folder: EX_TEMPFAIL of sysexits.h.
 constexpr int kInUse = 75;
 
-// A scheduler may tell the same thing twice, e.g. a job's script and then all of the job's processes.
+// A scheduler may tell the same thing twice, e.g. a job's script and then all of the job's
+// processes.
 constexpr absl::Duration kSameNotice = absl::Seconds(2);
 
 struct Flags {

@@ -46,10 +46,9 @@ absl::StatusOr<std::unique_ptr<StateDirectory>> StateDirectory::Open(const std::
   if (lock < 0) return FileError(lock_path, "cannot open", errno);
   std::unique_ptr<StateDirectory> state(new StateDirectory(path, lock));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    return WithReason(
-        absl::FailedPreconditionError(
-            absl::StrCat(path, ": another worker uses this state folder; each needs its own")),
-        kInUseReason);
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          path, ": another worker uses this state folder; each needs its own")),
+                      kInUseReason);
   }
   PLUMBLINE_RETURN_IF_ERROR(state->ReadOrMakeId(ids));
   PLUMBLINE_RETURN_IF_ERROR(MakeFolder(state->cache_folder()));

@@ -53,7 +53,8 @@ std::vector<std::string> AllottedGpus(const VariableReader& variable) {
   if (numbers == nullptr) numbers = variable("SLURM_JOB_GPUS");
   std::vector<std::string> gpus;
   if (numbers == nullptr) return gpus;
-  for (absl::string_view number : absl::StrSplit(LabelValue(numbers), ',', absl::SkipWhitespace())) {
+  for (absl::string_view number :
+       absl::StrSplit(LabelValue(numbers), ',', absl::SkipWhitespace())) {
     gpus.push_back(absl::StrCat("slurm-gpu-", number));
   }
   return gpus;

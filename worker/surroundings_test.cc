@@ -23,10 +23,12 @@ VariableReader Variables(const std::map<std::string, std::string>& values) {
 
 TEST(Surroundings, SlurmNamesAreLabels) {
   const std::map<std::string, std::string> values = {
-      {"SLURM_JOB_ID", "12"},       {"SLURM_ARRAY_JOB_ID", "11"}, {"SLURM_ARRAY_TASK_ID", "1"},
-      {"SLURM_JOB_NAME", "a b=c"},  {"SLURM_RESTART_COUNT", "3"}, {"SLURMD_NODENAME", "n1"},
-      {"SLURM_CLUSTER_NAME", "c"},  {"SLURM_JOB_PARTITION", "p"}, {"CUDA_VISIBLE_DEVICES", "1"},
-      {"SLURM_SUBMIT_HOST", "left out"}, {"HOME", "left out"}};
+      {"SLURM_JOB_ID", "12"},        {"SLURM_ARRAY_JOB_ID", "11"},
+      {"SLURM_ARRAY_TASK_ID", "1"},  {"SLURM_JOB_NAME", "a b=c"},
+      {"SLURM_RESTART_COUNT", "3"},  {"SLURMD_NODENAME", "n1"},
+      {"SLURM_CLUSTER_NAME", "c"},   {"SLURM_JOB_PARTITION", "p"},
+      {"CUDA_VISIBLE_DEVICES", "1"}, {"SLURM_SUBMIT_HOST", "left out"},
+      {"HOME", "left out"}};
   EXPECT_THAT(
       ClusterLabels(Variables(values)),
       UnorderedElementsAre(Pair("slurm_job_id", "12"), Pair("slurm_array_job_id", "11"),
@@ -38,8 +40,8 @@ TEST(Surroundings, SlurmNamesAreLabels) {
 }
 
 TEST(Surroundings, WhateverAJobIsNamedCanBeSentAndPrinted) {
-  const std::map<std::string, std::string> values = {
-      {"SLURM_JOB_NAME", "x\xff\x1b[31m\n"}, {"SLURMD_NODENAME", std::string(1000, 'n')}};
+  const std::map<std::string, std::string> values = {{"SLURM_JOB_NAME", "x\xff\x1b[31m\n"},
+                                                     {"SLURMD_NODENAME", std::string(1000, 'n')}};
   EXPECT_THAT(ClusterLabels(Variables(values)),
               UnorderedElementsAre(Pair("slurm_job_name", "x??[31m?"),
                                    Pair("slurm_node", std::string(128, 'n'))));

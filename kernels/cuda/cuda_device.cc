@@ -349,8 +349,8 @@ absl::StatusOr<cudaDeviceProp> PropertiesOf(int ordinal) {
 
 absl::StatusOr<std::string> CudaDeviceUuid(int ordinal) {
   PLUMBLINE_ASSIGN_OR_RETURN(const cudaDeviceProp properties, PropertiesOf(ordinal));
-  const std::string hex =
-      absl::BytesToHexString(absl::string_view(properties.uuid.bytes, sizeof(properties.uuid.bytes)));
+  const std::string hex = absl::BytesToHexString(
+      absl::string_view(properties.uuid.bytes, sizeof(properties.uuid.bytes)));
   const absl::string_view digits = hex;
   return absl::StrCat("GPU-", digits.substr(0, 8), "-", digits.substr(8, 4), "-",
                       digits.substr(12, 4), "-", digits.substr(16, 4), "-", digits.substr(20));

@@ -172,6 +172,7 @@ class SlurmCase(harness.Case):
             logs = [
                 f"== {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:])
                 for log in sorted(pathlib.Path(self.folder).rglob("*.log"))
+                if self.path("server") not in str(log)  # Those are a database's.
             ]
             raise AssertionError("\n".join([str(error), *logs])) from error
 

@@ -337,6 +337,7 @@ class OwnRequeueTest(WorkersCase):
             lambda: self.run_slurm("squeue", "--noheader", "--me").out == "", "nothing is queued"
         )
         self.assertEqual(self.job(worker)["JobState"], "CANCELLED")
+        self.assertRegex(self.log_of_worker(array, 0), r"is (COMPLETING|gone): not queued again")
 
 
 class ScriptTest(harness.Case):

@@ -31,6 +31,11 @@ install_web_clients() {
   touch "$folder/node_modules"
 }
 
+# What the test of workers under Slurm runs. Where it is not to be had that test is skipped, and says what it lacks.
+install_slurm() {
+  (require_packages slurm) || echo "Without Slurm: tests/e2e/slurm_test.py is skipped"
+}
+
 dev_test() {
   local full=
   if [[ "${1:-}" == --full ]]; then
@@ -45,6 +50,7 @@ dev_test() {
   fi
   install_buildifier
   install_web_clients
+  install_slurm
 
   local event_files=() checks=()
   local status=0

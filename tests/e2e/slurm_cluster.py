@@ -10,6 +10,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 
 from tests.e2e import harness
@@ -109,6 +110,8 @@ class SlurmCase(harness.Case):
         if reason:
             self.skipTest(reason)
         super().setUp()
+        # A test that takes too long is told so: what Slurm has started must end with it too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
         # munged wants its socket where everybody could find it.
         os.chmod(self.folder, 0o755)
         self.slurm = self.path("slurm")
@@ -209,29 +212,36 @@ class SlurmCase(harness.Case):
 
     def processes_of_jobs(self):
         """PIDs of everything that runs in a job of this cluster."""
+        return self._processes(in_job=True)
+
+    def _processes(self, in_job):
+        """PIDs of what has this cluster's configuration: in its jobs, or what Slurm has started at all."""
         mine = f"SLURM_CONF={self.conf()}".encode()
+        daemons = {process.pid for process in self.processes}
         found = []
         for folder in pathlib.Path("/proc").iterdir():
-            if not folder.name.isdigit():
+            if not folder.name.isdigit() or int(folder.name) in daemons:
                 continue
             try:
                 variables = (folder / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue  # It has ended.
-            if mine in variables and any(v.startswith(b"SLURM_JOB_ID=") for v in variables):
+            is_of_job = any(variable.startswith(b"SLURM_JOB_ID=") for variable in variables)
+            if mine in variables and (is_of_job or not in_job):
                 found.append(int(folder.name))
         return found
 
     def _end_jobs(self):
+        """Slurm's, and those of a Slurm that no longer can: they are not the test's children."""
         if not hasattr(self, "controller"):
             return
         self.run_slurm("scancel", f"--user={os.geteuid()}")
-        # A job's processes are not the test's children: nothing else ends those of a broken cluster.
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and self.processes_of_jobs():
-            for pid in self.processes_of_jobs():
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        patience = time.monotonic() + 5
+        while left := self._processes(in_job=False):
+            if time.monotonic() > patience:
+                for pid in left:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
             time.sleep(0.05)

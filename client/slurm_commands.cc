@@ -123,27 +123,27 @@ absl::StatusOr<std::string> SubmitScript(const SubmitSlurmWorkers& command,
 
 }  // namespace
 
-absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& written,
+absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& command,
                                                 const CommandLine& line,
                                                 const std::function<absl::Status()>& connect,
                                                 const Environment& environment) {
   const Output& output = environment.output;
   const std::string& server = line.server.server;
   // What was written is judged before what was left out.
-  PLUMBLINE_RETURN_IF_ERROR(SbatchCommand(written, server, kScriptName).status());
-  PLUMBLINE_ASSIGN_OR_RETURN(const SubmitSlurmWorkers command, WithDefaults(written));
+  PLUMBLINE_RETURN_IF_ERROR(SbatchCommand(command, server, kScriptName).status());
+  PLUMBLINE_ASSIGN_OR_RETURN(const SubmitSlurmWorkers complete, WithDefaults(command));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words,
-                             SbatchCommand(command, server, kScriptName));
+                             SbatchCommand(complete, server, kScriptName));
   if (IsOfThisMachine(server)) {
     output.PrintError(absl::StrCat("note: at ", server,
                                    " a worker on another node looks for a coordinator of its own "
                                    "node\n"));
   }
-  if (command.dry_run) {
+  if (complete.dry_run) {
     output.Print(absl::StrCat(ShellText(words), "\n\n# ", kScriptName, ":\n", SlurmScript()));
     return kExitPassed;
   }
-  if (!command.unchecked) {
+  if (!complete.unchecked) {
     absl::Status reached = connect();
     if (!reached.ok()) {
       return absl::Status(reached.code(),
@@ -152,14 +152,14 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& writte
                                        "coordinator does not answer here)"));
     }
   }
-  PLUMBLINE_RETURN_IF_ERROR(MakeFolder(command.log_dir));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string job, SubmitScript(command, server));
+  PLUMBLINE_RETURN_IF_ERROR(MakeFolder(complete.log_dir));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string job, SubmitScript(complete, server));
   output.Print(absl::StrCat(job, "\n"));
-  output.PrintError(absl::StrCat(command.workers, command.workers == 1 ? " worker" : " workers",
+  output.PrintError(absl::StrCat(complete.workers, complete.workers == 1 ? " worker" : " workers",
                                  " in job array ", job,
                                  "\n  state   plumbline cluster slurm status ", job,
                                  "\n  end     plumbline cluster slurm cancel ", job, "\n  output  ",
-                                 SlurmLogPattern(command, job), "\n"));
+                                 SlurmLogPattern(complete, job), "\n"));
   return kExitPassed;
 }
 

@@ -188,10 +188,10 @@ absl::StatusOr<std::vector<std::string>> SbatchCommand(const SubmitSlurmWorkers&
       std::any_of(command.sbatch.begin(), command.sbatch.end(),
                   [](const std::string& option) { return IsAnyOption(option, kGpuOptions); });
   add("--gres", command.gres.empty() && !chooses_gpus ? "gpu:1" : command.gres);
-  words.push_back("--parsable");
+  words.emplace_back("--parsable");
   add("--job-name", command.name);
   add("--array", absl::StrCat("0-", command.workers - 1));
-  words.push_back("--requeue");
+  words.emplace_back("--requeue");
   add("--open-mode", "append");
   add("--signal", absl::StrCat("B:TERM@", command.notice_seconds));
   add("--output", absl::StrCat(logs, "/plumbline-%A_%a.log"));

@@ -31,8 +31,10 @@ std::string Contents(std::FILE* file) {
 class SlurmCommandsTest : public testing::Test {
  protected:
   SlurmCommandsTest()
-      : folder_(testing::TempDir() + "/" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()),
+      : folder_(std::filesystem::path(testing::TempDir() + "/" +
+                                      testing::UnitTest::GetInstance()->current_test_info()->name())
+                    .lexically_normal()
+                    .string()),
         path_(std::getenv("PATH")) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ + "/bin");

@@ -9,9 +9,10 @@ readonly WORKER="$PWD/worker/plumbline-worker"
 end_with() {
   local expected="$1" signals="$2" log="$TEST_TMPDIR/worker.log" pid signal status=0
   shift 2
+  rm -f "$log"
   "$WORKER" --server="unix:$TEST_TMPDIR/nobody.sock" --state-dir="$TEST_TMPDIR/state" "$@" 2>"$log" &
   pid=$!
-  until grep -q ' started ' "$log"; do
+  until grep -qs ' started ' "$log"; do
     kill -0 "$pid" || { cat "$log"; exit 1; }
     sleep 0.05
   done

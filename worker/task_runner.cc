@@ -325,7 +325,8 @@ AttemptOutcome TaskRunner::Run(HeldTask* task) {
        {"task", task->name()},
        {"attempt", attempt},
        {"outcome", AttemptOutcomeName(outcome)},
-       {"seconds", absl::ToDoubleSeconds(duration)}});
+       {"seconds", absl::ToDoubleSeconds(duration)},
+       {"device_bytes", options_.device->HighWaterBytes()}});
   options_.input_files->Trim();
   return outcome;
 }

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "kernels/cuda/convert.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/difference.h"
+#include "kernels/cuda/pinned_copies.h"
 #include "kernels/cuda/sm90.h"
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/torch_normal.h"
@@ -26,78 +26,6 @@ namespace {
 
 constexpr int kLeastComputeCapabilityMajor = 8;
 constexpr size_t kStagingBytes = size_t{16} << 20;
-
-// Two pinned buffers that copies alternate between. Calls must not overlap.
-class PinnedStaging {
- public:
-  ~PinnedStaging() {
-    for (Half& half : halves_) {
-      if (half.moved != nullptr) cudaEventDestroy(half.moved);
-      if (half.host != nullptr) cudaFreeHost(half.host);
-    }
-  }
-
-  absl::Status Allocate() {
-    for (Half& half : halves_) {
-      PLUMBLINE_RETURN_IF_ERROR(
-          CudaStatus(cudaMallocHost(&half.host, kStagingBytes), "pinned memory for copies"));
-      PLUMBLINE_RETURN_IF_ERROR(
-          CudaStatus(cudaEventCreateWithFlags(&half.moved, cudaEventDisableTiming), "event"));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ToDevice(const void* host, void* device, size_t bytes, cudaStream_t stream) {
-    for (size_t done = 0, turn = 0; done < bytes; done += kStagingBytes, ++turn) {
-      Half& half = halves_[turn % 2];
-      const size_t count = std::min(kStagingBytes, bytes - done);
-      PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(half.moved), kCopy));
-      std::memcpy(half.host, static_cast<const char*>(host) + done, count);
-      PLUMBLINE_RETURN_IF_ERROR(Move(static_cast<char*>(device) + done, half.host, count,
-                                     cudaMemcpyHostToDevice, half, stream));
-    }
-    return CudaStatus(cudaStreamSynchronize(stream), kCopy);
-  }
-
-  absl::Status ToHost(const void* device, void* host, size_t bytes, cudaStream_t stream) {
-    // A part is unpacked while the next one moves.
-    size_t unpacked = 0;
-    const auto unpack = [&](size_t turn) {
-      const Half& half = halves_[turn % 2];
-      const absl::Status moved = CudaStatus(cudaEventSynchronize(half.moved), kCopy);
-      if (!moved.ok()) return moved;
-      const size_t count = std::min(kStagingBytes, bytes - unpacked);
-      std::memcpy(static_cast<char*>(host) + unpacked, half.host, count);
-      unpacked += count;
-      return absl::OkStatus();
-    };
-    size_t turn = 0;
-    for (size_t done = 0; done < bytes; done += kStagingBytes, ++turn) {
-      Half& half = halves_[turn % 2];
-      PLUMBLINE_RETURN_IF_ERROR(Move(half.host, static_cast<const char*>(device) + done,
-                                     std::min(kStagingBytes, bytes - done), cudaMemcpyDeviceToHost,
-                                     half, stream));
-      if (turn > 0) PLUMBLINE_RETURN_IF_ERROR(unpack(turn - 1));
-    }
-    return turn > 0 ? unpack(turn - 1) : absl::OkStatus();
-  }
-
- private:
-  static constexpr char kCopy[] = "copy between host and device";
-
-  struct Half {
-    void* host = nullptr;
-    cudaEvent_t moved = nullptr;
-  };
-
-  static absl::Status Move(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                           const Half& half, cudaStream_t stream) {
-    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to, from, bytes, kind, stream), kCopy));
-    return CudaStatus(cudaEventRecord(half.moved, stream), kCopy);
-  }
-
-  Half halves_[2];
-};
 
 class CudaGraph final : public RecordedWork {
  public:
@@ -158,10 +86,10 @@ class CudaDevice final : public Device {
         "memory pool"));
     {
       absl::MutexLock lock(&loading_mutex_);
-      PLUMBLINE_RETURN_IF_ERROR(loading_.Allocate());
+      PLUMBLINE_RETURN_IF_ERROR(loading_.Start(ordinal_));
     }
     absl::MutexLock lock(&staging_mutex_);
-    return staging_.Allocate();
+    return staging_.Allocate(kStagingBytes);
   }
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
@@ -194,8 +122,10 @@ class CudaDevice final : public Device {
     PLUMBLINE_RETURN_IF_ERROR(Select());
     PLUMBLINE_ASSIGN_OR_RETURN(void* const data, AllocateOn(loading_stream_, bytes));
     DeviceBuffer buffer(this, data, bytes);
+    // What had the memory before may still run.
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(loading_stream_), "device memory"));
     absl::MutexLock lock(&loading_mutex_);
-    PLUMBLINE_RETURN_IF_ERROR(loading_.ToDevice(host, data, bytes, loading_stream_));
+    PLUMBLINE_RETURN_IF_ERROR(loading_.Copy(host, data, bytes));
     return buffer;
   }
 
@@ -315,12 +245,12 @@ class CudaDevice final : public Device {
   const std::string device_class_;
   const int64_t memory_bytes_;
   cudaStream_t stream_ = nullptr;          // set by Start()
-  cudaStream_t loading_stream_ = nullptr;  // of Upload(); set by Start()
+  cudaStream_t loading_stream_ = nullptr;  // of Upload()'s memory; set by Start()
   cudaMemPool_t pool_ = nullptr;           // set by Start()
   absl::Mutex staging_mutex_;
   PinnedStaging staging_ ABSL_GUARDED_BY(staging_mutex_);
   absl::Mutex loading_mutex_;
-  PinnedStaging loading_ ABSL_GUARDED_BY(loading_mutex_);
+  ParallelUpload loading_ ABSL_GUARDED_BY(loading_mutex_);
   mutable absl::Mutex mutex_;
   int64_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t high_water_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

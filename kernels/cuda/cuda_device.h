@@ -17,7 +17,7 @@ namespace plumbline {
 // Allocations come from a pool that keeps what is freed, so that a plan's memory costs the driver's
 // allocator once. Host memory is copied through two pinned buffers, so that packing one and moving
 // the other overlap; a copy returns when the data has arrived, and copies wait for one another.
-// Upload() has two pinned buffers and a stream of its own, which waits for the other stream only
+// Upload() has pinned buffers, streams and threads of its own, which wait for the other stream only
 // where the memory that it is given was freed there.
 //
 // NOT_FOUND "no CUDA device" where there is no driver or no such GPU; FAILED_PRECONDITION where the

@@ -1,20 +1,23 @@
-"""The full model at the released size on a GPU, against a run of PyTorch 2.11 on an H200.
+"""The full model at the released size on a GPU, by a coordinator, a worker and the command line, against a run of PyTorch
+2.11 on an H200.
 
-Usage: full_model.py PLUMBLINE CAPTURE_FOLDER
-Golden, five providers and the candidate in lockstep, layout small: 764 tensors, forward and backward. What is held to
-full_model_h200.json: the golden's norms, each provider's errors by its own column; and the candidate to the rule that
-is frozen from the providers of this run. Prints what does not hold; exit status 1 if anything does not.
+Usage: full_model.py PROGRAMS CAPTURE_FOLDER FOLDER [SIZE [DEVICE]]
+Golden, five providers, the candidate and its ablation in lockstep, layout small: 764 tensors, forward and backward. What
+is held to full_model_h200.json: the golden's norms, each provider's errors by its own column; and the candidate to the
+rule that is frozen from the providers of this run. Its service stays in FOLDER, where generations are authorised by its job.
+SIZE is released or tiny, which has no recorded figures. Exit status 1 if anything does not hold.
 """
 
 import json
 import os
 import sys
-import tempfile
 
-from block_replay import Failures, run
+from part import Part
+from service import Service, gpu_memory_bytes
+from sizes import SIZES
 
-CHECKPOINT = "--checkpoint=synthetic:released:1"
 VARIANTS = ("default", "sdpa-flash", "sdpa-efficient", "sdpa-math", "blas-cublaslt")
+GROUPS = "attention gemms swiglu qk_norm norms residuals adaln_projection interim all".split()
 GOLDEN_TOLERANCE = 1e-4
 COLUMN_TOLERANCE = 0.10
 HEAD_NORM_TOLERANCE = 0.30
@@ -23,20 +26,6 @@ HEAD_NORMS = ("attn.norm_q.weight", "attn.norm_k.weight")
 ZERO_TOLERANCE = 1e-6
 AIM_SECONDS = 45
 MOST_SHOWN = 20
-
-
-def submit(program, folder):
-    """The report; None, said why, where there is none."""
-    path = os.path.join(folder, "report.json")
-    status, out, error, seconds = run(
-        program, "submit", "full-model", CHECKPOINT, "--layout=small", "--wait", f"--report={path}"
-    )
-    print(f"  status {status}, {seconds:.0f} s with everything around it")
-    if not os.path.exists(path):
-        print(out[-2000:] + error[-2000:])
-        return None
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 class Column:
@@ -64,13 +53,11 @@ class Column:
             self.outside.append(f"{tensor}: {self.name} {ours:.3e}, {ours / pytorch:.3f} of PyTorch's")
 
 
-def check_tensors(result, recorded, failures):
+def check_tensors(result, recorded, table, failures):
     tensors = result["tensors"]
     names = [tensor["name"] for tensor in tensors]
     failures.expect(sorted(names) == sorted(recorded), f"{len(names)} tensors, the recorded {len(recorded)}")
-    providers = [provider["name"].split("/")[-1] for provider in result["providers"]]
-    failures.expect(providers == list(VARIANTS), f"the providers {providers}")
-    columns = [Column(name) for name in providers]
+    columns = [Column(provider["name"].split("/")[-1]) for provider in result["providers"]]
     worst_norm = 0.0
     for tensor in tensors:
         expected = recorded.get(tensor["name"])
@@ -81,46 +68,86 @@ def check_tensors(result, recorded, failures):
         failures.expect(off <= GOLDEN_TOLERANCE, f"{tensor['name']}: golden norm off by {off:.2e}")
         for column, error in zip(columns, tensor["provider_errors"]):
             column.add(tensor["name"], error["relative_l2"], expected[column.name][0])
-    print(f"  {len(names)} tensors; golden norms within {worst_norm:.1e}")
+    table.add("golden norms against PyTorch's", f"within {worst_norm:.1e}")
     for column in columns:
-        print(
-            f"  {column.name}: within {column.worst:.1%} ({column.worst_at}), norm_q/k {column.worst_head_norm:.1%}, "
-            f"{len(column.outside)} outside"
+        table.add(
+            f"provider/{column.name} against PyTorch's column",
+            f"within {column.worst:.1%} ({column.worst_at}), norm_q/k {column.worst_head_norm:.1%}, "
+            f"{len(column.outside)} outside",
         )
         for text in column.outside[:MOST_SHOWN]:
             failures.expect(False, text)
         failures.count += len(column.outside[MOST_SHOWN:])
 
 
+def check_ablation(rows, table, failures):
+    failures.expect([row["group"] for row in rows] == GROUPS, "a row for every group")
+    for row in rows:
+        if row["empty"]:
+            table.add(f"ablation: {row['group']}", "empty")
+            continue
+        table.add(
+            f"ablation: {row['group']}",
+            f"{len(row['cleared'])} clear, {len(row['remaining'])} remain, {len(row['introduced'])} new, worst ratio "
+            f"{row['worst_ratio']:.3f}",
+        )
+    forward = [name for name in rows[-1]["differs_from_provider"] if name.startswith(("nodes.", "output.")) and not name.endswith(".grad")]
+    failures.expect(not forward, f"with all replaced, the provider's forward bytes: {' '.join(forward[:MOST_SHOWN])}")
+    table.add("all replaced: tensors without the provider's bytes", str(len(rows[-1]["differs_from_provider"])))
+
+
+def gate(part):
+    """The job, once it has ended."""
+    with Service(part.programs, part.folder) as service:
+        # One that was under way when the part was stopped is run again by itself.
+        job = part.once(
+            "gate.job",
+            lambda: service.client(
+                "submit",
+                "full-model",
+                f"--checkpoint={part.size.checkpoint}",
+                f"--layout={part.size.gate_layout}",
+                "--ablation",
+            ).strip(),
+        )
+        service.start_worker(part.device)
+        report = service.wait_for_end(job)
+        with open(os.path.join(part.folder, "gate.json"), "w", encoding="utf-8") as file:
+            json.dump(report, file)
+        return {"job": job, "gpu_bytes": gpu_memory_bytes().get(0, 0)}
+
+
+def show(part, table, failures):
+    with open(os.path.join(part.folder, "gate.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    result, verdict, rule = report["tasks"][0]["full_model"], report["verdict"], report["tasks"][0]["full_model"]["rule"]
+    failures.expect(len(result["tensors"]) == part.size.tensors, f"{part.size.tensors} tensors, not {len(result['tensors'])}")
+    providers = [provider["name"].split("/")[-1] for provider in result["providers"]]
+    failures.expect(providers == list(VARIANTS), f"the providers {providers}")
+    failures.expect(result["rule_made_here"] and rule["origin"] == "RULE_ORIGIN_FROZEN", "a rule frozen in this run")
+    failures.expect(verdict["outcome"] == "OUTCOME_PASSED", verdict["sentence"])
+    failures.expect(not result["failing"] and not result["extra"] and not result["missing"], "no tensor fails")
+    table.add("tensors", f"{len(result['tensors'])}, {result['rows']} rows, {result['blocks']} blocks")
+    kept = sum(provider["kept"] for provider in result["providers"])
+    table.add("rule", f"k {rule['k']:.1f}, of {kept} of {len(providers)} providers, sha256 {rule['sha256'][:16]}")
+    table.add("verdict", verdict["sentence"])
+    table.add("worst ratio", f"{result['worst_ratio']:.3f} at {result['worst_tensor']}")
+    if part.size is SIZES["released"]:
+        with open(os.path.join(part.captures, "full_model_h200.json"), encoding="utf-8") as file:
+            check_tensors(result, json.load(file)["tensors"], table, failures)
+    check_ablation(result["ablation"], table, failures)
+    table.add("seconds, with the ablation", f"{result['wall_seconds']:.1f} (aim without: {AIM_SECONDS})")
+    table.add("peak memory", f"{int(result['peak_memory_bytes']) / 2**30:.1f} GiB; on the card {part.state['gate']['gpu_bytes'] / 2**30:.1f}")
+    table.add("weights made or loaded", f"{int(result['weight_bytes']) / 1e9:.1f} GB")
+
+
 def main():
-    if len(sys.argv) != 3:
+    if not 4 <= len(sys.argv) <= 6:
         sys.exit(__doc__)
-    program, captures = sys.argv[1:]
-    failures = Failures()
-    with open(os.path.join(captures, "full_model_h200.json"), encoding="utf-8") as file:
-        recorded = json.load(file)["tensors"]
-    with tempfile.TemporaryDirectory(prefix="plumbline-", dir="/tmp") as folder:
-        os.environ["PLUMBLINE_STATE_DIR"] = os.path.join(folder, "state")
-        os.environ.pop("PLUMBLINE_SERVER", None)
-        report = submit(program, folder)
-        failures.expect(report is not None, "a report")
-        if report is not None:
-            result = report["tasks"][0]["full_model"]
-            check_tensors(result, recorded, failures)
-            verdict = report["verdict"]
-            failures.expect(verdict["outcome"] == "OUTCOME_PASSED", verdict["sentence"])
-            print("  " + verdict["sentence"])
-            print(
-                f"  worst ratio {result['worst_ratio']:.3f}, {result['wall_seconds']:.1f} s (aim {AIM_SECONDS}), "
-                f"peak memory {int(result['peak_memory_bytes']) / 2**30:.1f} GiB, "
-                f"weights loaded {int(result['weight_bytes']) / 1e9:.1f} GB"
-            )
-        log = os.path.join(folder, "state", "log")
-        if failures.count and os.path.exists(log):
-            with open(log, encoding="utf-8") as file:
-                print(file.read()[-2000:])
-    print(f"{failures.count} do not hold")
-    return 1 if failures.count else 0
+    programs, captures, folder, size, device = (sys.argv[1:] + ["released", "auto"][len(sys.argv) - 4 :])
+    part = Part("full-model", SIZES[size], programs, folder, device)
+    part.captures = captures
+    return part.run([("gate", 100, gate)], show)
 
 
 if __name__ == "__main__":

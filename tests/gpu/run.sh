@@ -11,24 +11,28 @@
 #   decoder    the decoders against PyTorch on this machine
 #   capture    tools/capture against the captures of the tree, where PyTorch has a diffusers with the model beside it
 #   full-model the whole model forward and backward at the released size, against a recorded PyTorch run
-#   generation two steps of the released size and canvas by a coordinator and a worker
+#   steps      eight steps of the released size and canvas, candidate and provider, and a worker that is killed
+#   seed       a seed from noise to media on a small canvas, candidate and provider
+#   files      a checkpoint of 30 GB on disk: loading it, and taking runs up again
 #   selftest   every capture and every negative control on this device
 #   bench      times of a block and of its operations, candidate and provider, beside PyTorch's: a table, and
 #              results/bench.json
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
 # Run only when it is named, on a machine with two GPUs:
 #   two-gpus   a seed on each: speed, bytes, and a worker that is killed
+# The four of the full model are coordinator, worker and command line as processes of their own; what they have done stays in
+# results/full/, and a part that did not fit its limit goes on there when it is run again.
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests gates controls selftest pytorch decoder capture full-model generation ptx bench sanitizer)
+readonly PARTS=(tests gates controls selftest pytorch decoder capture full-model steps seed files ptx bench sanitizer)
 readonly PART_LIMIT_S=540
 mkdir -p results
 
 if [[ ! -x plumbline || programs.tar.xz -nt plumbline ]]; then
   python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'
-  touch gpu_tests plumbline plumbline-server plumbline-worker
+  touch gpu_tests plumbline plumbline-server plumbline-worker write_checkpoint
 fi
 
 # PyTorch's own cuBLAS, where PyTorch is installed: the provider is compared with it.
@@ -103,9 +107,9 @@ run_part() {
     selftest) ./plumbline selftest ;;
     capture) run_capture ;;
     bench) run_bench ;;
-    full-model) python3 full_model.py ./plumbline tests/golden ;;
-    generation) python3 generation.py one . ;;
-    two-gpus) python3 generation.py two-gpus . ;;
+    full-model) python3 full_model.py . tests/golden results/full ;;
+    steps | seed | files) python3 "$1.py" . results/full ;;
+    two-gpus) python3 two_gpus.py . ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
@@ -131,6 +135,7 @@ for part in "${parts[@]}"; do
     0) word=passed && touch "results/$part.passed" ;;
     3) word="not run" ;;
     4) word="skipped: no CUDA device" ;;
+    5) word="not finished: run it again" ;;
     124) word="stopped at its limit" ;;
     *) word="FAILED ($status)" ;;
   esac

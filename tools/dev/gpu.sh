@@ -11,13 +11,13 @@ gpu_pack() {
   unpack_static_sources
   # Not run_bazel: that leaves CUDA out where there is no GPU.
   bazel build --config=release --config=cuda //tests/gpu:gpu_tests //client:plumbline //server:plumbline-server \
-    //worker:plumbline-worker
+    //worker:plumbline-worker //worker/checkpoint:write_checkpoint
   rm -rf "$GPU_PACK"
   mkdir -p "$GPU_PACK"
   # One archive with a window wide enough that what the programs have in common, captures too, is there once.
   tar -C bazel-bin/tests/gpu -ch gpu_tests -C "$PWD/bazel-bin/client" plumbline -C "$PWD/bazel-bin/server" \
-    plumbline-server -C "$PWD/bazel-bin/worker" plumbline-worker -C "$PWD" \
-    tests/golden tools/capture | xz --lzma2=preset=6,dict=256MiB --stdout >"$GPU_PACK/programs.tar.xz"
+    plumbline-server -C "$PWD/bazel-bin/worker" plumbline-worker -C "$PWD/bazel-bin/worker/checkpoint" \
+    write_checkpoint -C "$PWD" tests/golden tools/capture | xz --lzma2=preset=6,dict=256MiB --stdout >"$GPU_PACK/programs.tar.xz"
   install -m 755 tests/gpu/run.sh tests/gpu/*.py "$GPU_PACK/"
   local kib
   kib="$(du -sk "$GPU_PACK" | cut -f1)"

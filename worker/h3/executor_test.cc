@@ -12,9 +12,11 @@
 #include "common/safetensors.h"
 #include "gtest/gtest.h"
 #include "kernels/builtin.h"
+#include "worker/h3/arena.h"
 #include "worker/h3/checkpoint.h"
 #include "worker/h3/composition.h"
 #include "worker/h3/inventory_names.h"
+#include "worker/h3/parameters.h"
 #include "worker/h3/planned_memory.h"
 #include "worker/h3/transformer_graph.h"
 
@@ -298,6 +300,56 @@ TEST_F(ExecutorTest, ForwardAloneGivesTheSameBytesInLessMemory) {
   Run(golden, Options(true), &with_backward);
   EXPECT_LT(alone_bytes, device_->HighWaterBytes() / 2);
   ExpectSameBytes(alone, with_backward);
+}
+
+// What nothing reads any more makes room, so that an evaluation of the released size takes little
+// beside its weights.
+TEST_F(ExecutorTest, AReleasedEvaluationFitsACardOfEightyGigabytes) {
+  constexpr int64_t kCardBytes = 80'000'000'000;
+  const auto released = OpenCheckpoint("synthetic:released", {});
+  ASSERT_TRUE(released.ok()) << released.status();
+  graph_ = BuildTransformerGraph((*released)->config());
+  PlanOptions options;
+  options.rows = {38912, 194, 38304, 414, 3};
+  const int64_t weights_bytes = TotalParameterBytes((*released)->parameters());
+  for (const char* composition : {"candidate", "provider/default"}) {
+    DeviceWeights weights(released->get(), device_.get());
+    const auto planned =
+        PlannedBytes(graph_, Resolve(composition), registry_, weights, *device_, nullptr, options);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    // A sixty-fourth is left for the inputs and what lies between places.
+    EXPECT_LT(*planned + weights_bytes + kCardBytes / 64, kCardBytes)
+        << composition << ": " << *planned << " beside " << weights_bytes << " of weights";
+    RecordProperty(composition[0] == 'c' ? "candidate_bytes" : "provider_bytes",
+                   std::to_string(*planned));
+  }
+}
+
+TEST(Arena, APlaceIsTheLowestThatIsFree) {
+  const auto device = MakeCpuDevice(1, 1 << 20);
+  ASSERT_TRUE(device.ok()) << device.status();
+  Arena arena;
+  const auto make = [] { return Tensor::Dense(nullptr, DType::kU8, 1, 1, 1000); };
+  Tensor first = make(), second = make(), third = make(), fourth = make(), small = make();
+  small.width = 10;
+  Tensor elsewhere = make();
+  arena.Reserve(&first);
+  arena.Reserve(&second);
+  arena.Reserve(&third);
+  arena.Release(&elsewhere);  // Has no place here.
+  arena.Release(&second);
+  arena.Release(&second);  // Has none any more.
+  arena.Reserve(&small);
+  arena.Reserve(&fourth);  // Does not fit beside `small`.
+  ASSERT_TRUE(arena.Allocate(**device).ok());
+  const auto at = [&](const Tensor& tensor) {
+    return static_cast<char*>(tensor.data) - static_cast<char*>(first.data);
+  };
+  EXPECT_EQ(at(second), 1024);
+  EXPECT_EQ(at(third), 2048);
+  EXPECT_EQ(at(small), 1024);
+  EXPECT_EQ(at(fourth), 3072);
+  EXPECT_EQ((*device)->HighWaterBytes(), 4096);
 }
 
 TEST_F(ExecutorTest, MemoryThatIsNotThereIsAStatus) {

@@ -67,7 +67,27 @@ class MemoryPlacer {
         const size_t saved = node.operation->SavedBytes(plan_.MakeForwardCall(id));
         if (saved > 0) plan_.activations.Reserve(&node.saved, saved);
       }
+      if (!plan_.options.backward && !isolated()) ReleaseRead(step);
     }
+  }
+
+  // Gives back the places of activations that no step behind this one reads.
+  void ReleaseRead(const StepPlan& step) {
+    const NodeId end = step.begin + step.count;
+    for (NodeId id = step.begin; id < end; ++id) {
+      const Node& node = graph_.nodes()[id];
+      ReleaseIfRead(node.output, end);
+      for (const Use& use : node.inputs) ReleaseIfRead(use.value, end);
+    }
+  }
+
+  void ReleaseIfRead(ValueId id, NodeId end) {
+    if (graph_.IsPersistent(id)) return;
+    const std::vector<Reader>& readers = graph_.readers(id);
+    if (!readers.empty() && readers.back().node >= end) return;
+    ValuePlan& v = plan_.values[id];
+    plan_.activations.Release(&v.stored);
+    for (const Tensor& visible : v.visible) plan_.activations.Release(&visible);
   }
 
   // Whether a persistent value may go when the segment after its own has run.

@@ -68,6 +68,8 @@ absl::Status GenerationRun::Open() {
     }
   }
   for (int32_t step = 0; step < setup_.Steps(); ++step) all_readable &= IsReadable(step);
+  Log(LogLevel::kInfo, "run opened",
+      {{"run", run_}, {"saved_steps", saved_.size()}, {"steps", setup_.Steps()}});
 
   PLUMBLINE_ASSIGN_OR_RETURN(
       calls_, TransformerCalls::Make(

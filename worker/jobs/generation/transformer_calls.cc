@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/logging.h"
 #include "common/status.h"
 #include "worker/h3/parameters.h"
 #include "worker/h3/planned_memory.h"
@@ -102,10 +103,17 @@ void TransformerCalls::StartLoading() {
 }
 
 absl::Status TransformerCalls::LoadAll() {
+  const absl::Time start = context_.clock->Now();
   const int segments = static_cast<int>(graph_.segments().size());
-  for (int segment = 0; segment < segments && !stop_loading_; ++segment) {
+  for (int segment = 0; segment < segments; ++segment) {
+    if (stop_loading_) return absl::OkStatus();
     PLUMBLINE_RETURN_IF_ERROR(weights_.Load(graph_, segment));
   }
+  // Some may be made by work that is only enqueued.
+  PLUMBLINE_RETURN_IF_ERROR(context_.device->Synchronize());
+  Log(LogLevel::kInfo, "weights loaded",
+      {{"bytes", weights_.loaded_bytes()},
+       {"seconds", absl::ToDoubleSeconds(context_.clock->Now() - start)}});
   return absl::OkStatus();
 }
 

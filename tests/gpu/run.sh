@@ -95,6 +95,11 @@ run_capture() {
   python3 capture.py tools/capture tests/golden results/capture
 }
 
+run_seed() {
+  python3 seed.py . results/full || return
+  [[ -z "${OUT:-}" ]] || cp results/full/media/* results/full/quality.txt "$OUT/"
+}
+
 run_part() {
   case "$1" in
     tests) run_tests ;;
@@ -108,13 +113,14 @@ run_part() {
     capture) run_capture ;;
     bench) run_bench ;;
     full-model) python3 full_model.py . tests/golden results/full ;;
-    steps | seed | files) python3 "$1.py" . results/full ;;
+    steps | files) python3 "$1.py" . results/full ;;
+    seed) run_seed ;;
     two-gpus) python3 two_gpus.py . ;;
     sanitizer) run_sanitizer ;;
     *) echo "no part '$1'; there are: ${PARTS[*]}" && return 2 ;;
   esac
 }
-export -f run_part run_tests run_capture run_bench run_sanitizer
+export -f run_part run_tests run_capture run_bench run_sanitizer run_seed
 
 table=()
 failed=0

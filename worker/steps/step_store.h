@@ -34,7 +34,8 @@ struct SavedStep {
   std::vector<std::string> tensors;
 };
 
-// The steps of runs. One thread, that of the job.
+// The steps of runs. One thread at a time, that of the job; TakeAcknowledged() may be called beside
+// Fetch().
 class StepStore {
  public:
   virtual ~StepStore() = default;

@@ -26,9 +26,8 @@ absl::StatusOr<LatentDriftMeter> LatentDriftMeter::Make(const GenerationState& s
   return LatentDriftMeter(start, against, store);
 }
 
-absl::StatusOr<std::optional<v1::LatentDrift>> LatentDriftMeter::Measure(
-    const GenerationState& state) {
-  if (other_.finished() || other_.step() + 1 != state.step()) return std::nullopt;
+absl::Status LatentDriftMeter::TakeStep() {
+  if (other_.finished()) return absl::OkStatus();
   const auto advance = [this](const steps::SavedStep& step) -> absl::Status {
     std::string tensor;
     const absl::StatusOr<Velocities> velocities = ReadVelocities(step, other_.Inputs(), &tensor);
@@ -38,7 +37,20 @@ absl::StatusOr<std::optional<v1::LatentDrift>> LatentDriftMeter::Measure(
     }
     return other_.Advance(velocities->video, velocities->audio);
   };
-  PLUMBLINE_RETURN_IF_ERROR(store_->Fetch(against_, other_.step(), 1, advance));
+  return store_->Fetch(against_, other_.step(), 1, advance);
+}
+
+void LatentDriftMeter::Prepare() {
+  prepared_ = std::async(std::launch::async, [this] { return TakeStep(); });
+}
+
+absl::Status LatentDriftMeter::Join() {
+  return prepared_.valid() ? prepared_.get() : absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<v1::LatentDrift>> LatentDriftMeter::Measure(
+    const GenerationState& state) {
+  if (other_.step() + 1 == state.step()) PLUMBLINE_RETURN_IF_ERROR(TakeStep());
   if (other_.step() != state.step()) return std::nullopt;  // It has no such step.
   v1::LatentDrift drift;
   drift.set_step(state.step() - 1);

@@ -1,5 +1,6 @@
 #include "worker/jobs/generation/run.h"
 
+#include <future>
 #include <tuple>
 #include <utility>
 
@@ -193,14 +194,23 @@ absl::StatusOr<Velocities> GenerationRun::Evaluate(v1::StepOrigin origin, double
 absl::Status GenerationRun::ComputeStep() {
   const int32_t step = state_->step();
   const StepInputs inputs = state_->Inputs();
-  const TensorDigests digests = digester_.Digest(inputs);
   const v1::StepRecord* const earlier = Saved(step);
-  if (earlier != nullptr) PLUMBLINE_RETURN_IF_ERROR(CheckInputs(*earlier, digests));
+  if (earlier != nullptr) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckInputs(*earlier, digester_.Digest(inputs)));
+  }
   const v1::StepOrigin origin =
       earlier == nullptr ? v1::STEP_ORIGIN_COMPUTED : v1::STEP_ORIGIN_RECOMPUTED;
 
+  // A GPU leaves the processors time for what needs no result of this step.
+  std::future<TensorDigests> digesting =
+      std::async(std::launch::async, [&] { return digester_.Digest(inputs); });
+  if (drift_.has_value()) drift_->Prepare();
   double seconds = 0;
-  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities velocities, Evaluate(origin, &seconds));
+  absl::StatusOr<Velocities> evaluated = Evaluate(origin, &seconds);
+  const absl::Status prepared = drift_.has_value() ? drift_->Join() : absl::OkStatus();
+  PLUMBLINE_ASSIGN_OR_RETURN(const Velocities velocities, std::move(evaluated));
+  PLUMBLINE_RETURN_IF_ERROR(prepared);
+  const TensorDigests digests = digesting.get();
   if (const std::string tensor = FirstNonfinite(velocities); !tensor.empty()) {
     Judge(absl::StrCat("step.", step, "/", tensor), "finite");
     return absl::OkStatus();

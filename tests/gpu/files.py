@@ -84,7 +84,7 @@ def load(part):
                 break
             service.wait(lambda: service.saved(job).get(42, 0) >= kill_at, f"{kill_at} steps are saved", 0.02)
             worker.end(signal.SIGKILL)
-        found = [resumption(service, job, worker) for worker in workers]
+        found = [resumption(worker) for worker in workers]
     service.remove()
     return found
 
@@ -103,11 +103,7 @@ def resume(part):
             worker = service.start_worker(part.device, name)
             service.wait_for_step(worker)
             worker.end(signal.SIGKILL)
-            found[name] = worker
-        service.client("jobs", "cancel", job)
-        service.wait(lambda: service.job(job)["state"] == "JOB_STATE_CANCELLED", "the job is cancelled")
-        for name in ("b", "a"):
-            found[name] = resumption(service, job, found[name])
+            found[name] = resumption(worker)
     service.remove()
     return found
 
@@ -133,19 +129,23 @@ def show(part, table, failures):
         if "loaded_bytes" in worker:
             loaded, seconds = int(worker["loaded_bytes"]) / 1e9, float(worker["loading_seconds"])
             failures.expect(int(worker["loaded_bytes"]) == written["bytes"], f"{name}: all of the weights")
-            table.add(f"{name}: loaded", f"{loaded:.1f} GB in {seconds:.2f} s, {loaded / max(seconds, 1e-6):.2f} GB/s, done {worker['loaded']:.2f} s after the start")
-        table.add(f"{name}: weights identified", f"{worker['opened']:.2f} s after the start")
+            table.add(f"{name}: loaded", f"{loaded:.1f} GB in {seconds:.2f} s, {loaded / max(seconds, 1e-6):.2f} GB/s, beside the replay")
+        seconds = worker["opened"] - worker["leased"]
+        table.add(f"{name}: identified", f"{gigabytes / seconds:.2f} GB/s: {seconds:.2f} s from the task to the run")
         if worker["replayed"]:
-            table.add(f"{name}: replayed", f"{worker['replayed']} steps, the last {worker['replay_ended']:.2f} s after the start")
-        table.add(f"{name}: first new step begins", f"{worker['computing']:.2f} s after the start")
+            table.add(f"{name}: replayed", f"{worker['replayed']} steps, by {worker['computing'] - worker['opened']:.2f} s later")
+        table.add(f"{name}: start to the task", f"{worker['leased']:.2f} s, of which a lost worker's lease is up to {part.size.lease}")
+        evaluated = max(worker["computing"], worker.get("loaded", 0))
+        table.add(f"{name}: from the task to the first new step's evaluation", f"{evaluated - worker['leased']:.2f} s")
     resumed = part.state["resume"]
     passes = sorted(resumed["computed"])
     table.add(f"a stored step of {part.size.resumed_blocks} blocks, released canvas", f"{passes[len(passes) // 2]:.3f} s, {passes[-1]:.3f} at most")
     for name, label in (("b", "fetched from the coordinator"), ("a", "from its own cache")):
         worker = resumed[name]
         failures.expect(worker["replayed"] >= REPLAYED, f"{REPLAYED} steps are replayed")
-        seconds = worker["replay_ended"] - worker["opened"]
-        table.add(f"steps replayed, {label}", f"{worker['replayed']} in {seconds:.2f} s (must: {MOST_REPLAY_SECONDS} for {REPLAYED}); loading ended {worker.get('loaded', float('nan')) - worker['opened']:.2f} s after it began")
+        loading = f"{worker['loading_seconds']:.2f} s" if "loaded" in worker else "was not done by then"
+        seconds = worker["computing"] - worker["opened"]
+        table.add(f"steps replayed, {label}", f"{worker['replayed']} in {seconds:.2f} s (must: {MOST_REPLAY_SECONDS} for {REPLAYED}); loading, beside it, {loading}")
         if part.size is SIZES["released"]:
             failures.expect(seconds * REPLAYED / worker["replayed"] <= MOST_REPLAY_SECONDS, f"replay of {REPLAYED} steps")
 

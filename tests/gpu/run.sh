@@ -97,7 +97,7 @@ run_capture() {
 
 run_seed() {
   python3 seed.py . results/full || return
-  [[ -z "${OUT:-}" ]] || cp results/full/media/* results/full/quality.txt "$OUT/"
+  [[ -z "${OUT:-}" ]] || cp results/full/quality.txt $(ls results/full/media/*.mp4 2>/dev/null) "$OUT/"
 }
 
 run_part() {

@@ -168,15 +168,6 @@ class Service:
         # Names may be cut short there.
         return {int(seed): int(steps) for run, seed, steps in found if not (besides or "").startswith(run.rstrip(".…"))}
 
-    def events(self, job):
-        """All events of a job that has ended, with `at` in seconds since the epoch."""
-        # Its exit status is the job's.
-        lines = self.client("jobs", "watch", job, "--format=json", accepted=range(8)).splitlines()
-        events = [json.loads(line) for line in lines]
-        for event in events:
-            event["at"] = seconds_of(event["time"])
-        return events
-
     def wait(self, condition, what, interval=0.1):
         """The first true value of condition()."""
         deadline = time.monotonic() + DEADLINE_SECONDS

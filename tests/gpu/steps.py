@@ -149,30 +149,20 @@ def killed(part):
         found["gpu_bytes"] = gpu_memory_bytes().get(0, 0)
         (task,) = [task for task in report["tasks"] if "generation" in task]
         found["bytes"], found["latents"] = step_bytes(task), task["generation"]["latents"]
-        found["workers"] = [resumption(service, job, worker) for worker in (first, second, third)]
+        found["workers"] = [resumption(worker) for worker in (first, second, third)]
     service.remove()
     return found
 
 
-def resumption(service, job, worker):
-    """When a worker came how far, in seconds from its start."""
-    replayed = [
-        event["at"]
-        for event in service.events(job)
-        if event.get("step", {}).get("origin") == "STEP_ORIGIN_REPLAYED" and event["at"] > worker.start
-    ]
-    later = [other.start for other in service.workers if other.start > worker.start]
-    replayed = [at for at in replayed if not later or at < min(later)]
-    found = {"replayed": len(replayed)}
-    if replayed:
-        found["replay_seconds"] = max(replayed) - min(replayed)
-        found["replay_ended"] = max(replayed) - worker.start
-    for key, message in (("opened", "run opened"), ("computing", "computing step"), ("loaded", "weights loaded")):
+def resumption(worker):
+    """When a worker came how far, in seconds from its start, by its log."""
+    found = {"computed": sorted(line["step"] for line in worker.log() if line["message"] == "computing step")}
+    lines = (("leased", "task started"), ("opened", "run opened"), ("computing", "computing step"), ("loaded", "weights loaded"))
+    for key, message in lines:
         line = worker.logged(message)
         if line is not None:
             found[key] = line["at"] - worker.start
-    computed = sorted(line["step"] for line in worker.log() if line["message"] == "computing step")
-    found["computed"] = computed
+    found["replayed"] = worker.logged("run opened")["saved_steps"]
     line = worker.logged("weights loaded")
     if line is not None:
         found["loaded_bytes"], found["loading_seconds"] = line["bytes"], line["seconds"]
@@ -236,7 +226,10 @@ def show(part, table, failures):
     for name, worker in zip(names, copy["workers"]):
         text = f"replayed {worker['replayed']}, computed {worker['computed']}"
         if "computing" in worker:
-            text += f", first new step began {worker['computing']:.2f} s after its start"
+            text += (
+                f"; after {worker['leased']:.2f} s it had the task, its first new step began "
+                f"{worker['computing'] - worker['leased']:.2f} s later"
+            )
         table.add(f"worker {name}", text)
     lost = copy["workers"][1]["computed"][0]
     failures.expect(lost >= KILL_AMID - 1, f"the worker behind SIGKILL began at step {lost}")

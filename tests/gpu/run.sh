@@ -20,8 +20,8 @@
 #   sanitizer  compute-sanitizer's memcheck, racecheck and initcheck over every kernel at small sizes
 # Run only when it is named, on a machine with two GPUs:
 #   two-gpus   a seed on each: speed, bytes, and a worker that is killed
-# The four of the full model are coordinator, worker and command line as processes of their own; what they have done stays in
-# results/full/, and a part that did not fit its limit goes on there when it is run again.
+# full-model, steps, seed and files are coordinator, worker and command line as processes of their own; what they have done stays
+# in results/full/ and results/files/, and a part that did not fit its limit goes on there when it is run again.
 # Logs go to results/ (and to $OUT where that is set); the last lines are a table.
 set -uo pipefail
 
@@ -113,7 +113,8 @@ run_part() {
     capture) run_capture ;;
     bench) run_bench ;;
     full-model) python3 full_model.py . tests/golden results/full ;;
-    steps | files) python3 "$1.py" . results/full ;;
+    steps) python3 steps.py . results/full ;;
+    files) python3 files.py . results/files ;;
     seed) run_seed ;;
     two-gpus) python3 two_gpus.py . ;;
     sanitizer) run_sanitizer ;;

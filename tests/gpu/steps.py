@@ -23,7 +23,7 @@ from sizes import SIZES, generation_words
 
 STEPS = 8
 # Stored when the backup is made, and when the first and the second worker of the copy are ended.
-BACKUP_AT, KILL_AMID, TERMINATE_AMID = 2, 4, 5
+BACKUP_AT, KILL_AMID, TERMINATE_AMID = 4, 5, 6
 CARD_BYTES = 80 * 10**9
 MOST_OVERHEAD = 0.01
 

@@ -2,14 +2,12 @@
 
 #include <grpcpp/support/status.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "common/status.h"
-#include "nlohmann/json.hpp"
+#include "common/utf8.h"
 #include "proto/google/rpc/error_details.pb.h"
 #include "proto/google/rpc/status.pb.h"
 
@@ -25,23 +23,13 @@ absl::StatusCode ToCode(int code) {
              : static_cast<absl::StatusCode>(code);
 }
 
-// A string field holds UTF-8, and a message that quotes a file's name may not be: bytes that are
-// none become U+FFFD. Whoever got the message as it was could read none of it.
-std::string Utf8(std::string text) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isascii(c); })) {
-    return text;
-  }
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  return nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', false, kReplace))
-      .get<std::string>();
-}
-
 }  // namespace
 
+// A message may quote a file's name, which need not be UTF-8.
 google::rpc::Status ToRpcStatus(const absl::Status& status) {
   google::rpc::Status result;
   result.set_code(static_cast<int>(status.code()));
-  result.set_message(Utf8(std::string(status.message())));
+  result.set_message(ToUtf8(std::string(status.message())));
   if (const std::string reason = GetReason(status); !reason.empty()) {
     google::rpc::ErrorInfo info;
     info.set_reason(reason);
@@ -52,8 +40,8 @@ google::rpc::Status ToRpcStatus(const absl::Status& status) {
     google::rpc::BadRequest request;
     for (FieldViolation& violation : violations) {
       auto* const added = request.add_field_violations();
-      added->set_field(Utf8(std::move(violation.field)));
-      added->set_description(Utf8(std::move(violation.description)));
+      added->set_field(ToUtf8(std::move(violation.field)));
+      added->set_description(ToUtf8(std::move(violation.description)));
     }
     result.add_details()->PackFrom(request);
   }
@@ -61,9 +49,9 @@ google::rpc::Status ToRpcStatus(const absl::Status& status) {
     google::rpc::PreconditionFailure failure;
     for (Precondition& precondition : preconditions) {
       auto* const added = failure.add_violations();
-      added->set_type(Utf8(std::move(precondition.type)));
-      added->set_subject(Utf8(std::move(precondition.subject)));
-      added->set_description(Utf8(std::move(precondition.description)));
+      added->set_type(ToUtf8(std::move(precondition.type)));
+      added->set_subject(ToUtf8(std::move(precondition.subject)));
+      added->set_description(ToUtf8(std::move(precondition.description)));
     }
     result.add_details()->PackFrom(failure);
   }

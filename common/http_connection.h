@@ -28,6 +28,8 @@ class Connection {
   virtual void Close() = 0;
   // Any thread. The answer that is being given is the last.
   virtual void CloseAfterAnswer() = 0;
+  // Any thread. For how long its client has not taken what is being sent; zero where nothing is.
+  virtual absl::Duration StuckFor() const = 0;
 };
 
 // Who is connected. Any thread may call.
@@ -56,8 +58,9 @@ class Registry {
   };
 
   int size() const;
-  // Closes the connection that has waited longest; false if none waits.
-  bool CloseOneWaiting();
+  // Closes the connection that has waited longest or, where none waits, the one whose client has
+  // been stuck longest, and for `stuck` at least; false if there is neither.
+  bool CloseOneIdle(absl::Duration stuck);
   // Closes all that wait, lets answers be given for `grace`, closes the rest, and returns when
   // nobody holds any.
   void CloseAll(absl::Duration grace);

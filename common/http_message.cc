@@ -67,6 +67,10 @@ std::optional<HttpTarget> ParseHttpTarget(absl::string_view target) {
   return result;
 }
 
+bool IsFieldValue(absl::string_view text) {
+  return std::none_of(text.begin(), text.end(), IsControl);
+}
+
 RangeKind ParseRange(absl::string_view header, int64_t size_bytes, ByteRange* range) {
   if (!absl::ConsumePrefix(&header, "bytes=")) return RangeKind::kWhole;
   const size_t dash = header.find('-');

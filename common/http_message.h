@@ -37,6 +37,10 @@ RangeKind ParseRange(absl::string_view header, int64_t size_bytes, ByteRange* ra
 // Whether an If-None-Match or If-Match header names `entity_tag` (without quotes).
 bool NamesEntityTag(absl::string_view header, absl::string_view entity_tag);
 
+// Whether `text` may stand in a header field: it holds no control character, such as would end the
+// line.
+bool IsFieldValue(absl::string_view text);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMMON_HTTP_MESSAGE_H_

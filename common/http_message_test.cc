@@ -7,6 +7,13 @@
 namespace plumbline {
 namespace {
 
+TEST(HttpMessageTest, AFieldValueStaysWithinItsLine) {
+  EXPECT_TRUE(IsFieldValue(""));
+  EXPECT_TRUE(IsFieldValue("text/plain; charset=utf-8 \xc3\xa9"));
+  for (const char* const bad : {"a\rb", "a\nb", "\x7f", "\x1b"}) EXPECT_FALSE(IsFieldValue(bad));
+  EXPECT_FALSE(IsFieldValue(absl::string_view("\0", 1)));
+}
+
 TEST(HttpMessageTest, Targets) {
   const auto target = ParseHttpTarget("/a%20b/c?x=1%262&y=&x=3&z");
   ASSERT_TRUE(target.has_value());

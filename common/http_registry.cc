@@ -34,7 +34,7 @@ void Registry::Move(Place* place, std::weak_ptr<Connection> self, bool waiting) 
   if (close != nullptr) close->Close();
 }
 
-bool Registry::CloseOneWaiting() {
+bool Registry::CloseOneIdle(absl::Duration stuck) {
   std::shared_ptr<Connection> connection;
   {
     absl::MutexLock lock(&mutex_);
@@ -43,6 +43,14 @@ bool Registry::CloseOneWaiting() {
       connection = each->lock();
       if (connection != nullptr) waiting_.splice(waiting_.end(), waiting_, each);
     }
+  }
+  for (const std::shared_ptr<Connection>& each : connection == nullptr
+                                                     ? Live(/*waiting=*/false)
+                                                     : std::vector<std::shared_ptr<Connection>>()) {
+    const absl::Duration time = each->StuckFor();
+    if (time < stuck || time == absl::ZeroDuration()) continue;
+    connection = each;
+    stuck = time;
   }
   if (connection == nullptr) return false;
   connection->Close();

@@ -30,6 +30,7 @@ using net::ip::tcp;
 
 // They move bytes, and never wait.
 constexpr int kIoThreads = 2;
+constexpr char kTls12Ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 // Until a connection has ended that makes room for another.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
@@ -128,13 +129,13 @@ class HttpServer::Impl {
       if (!acceptor_.is_open()) return;
       if (error) {
         // E.g. too many open files.
-        shared_.registry.CloseOneWaiting();
+        shared_.registry.CloseOneIdle(shared_.limits.stuck_time);
         AcceptLater();
         return;
       }
       const bool full = shared_.registry.size() >= shared_.limits.max_connections;
-      if (full && !shared_.registry.CloseOneWaiting()) {
-        // All are being answered: the newcomer goes.
+      if (full && !shared_.registry.CloseOneIdle(shared_.limits.stuck_time)) {
+        // All are being answered, and read their answers: the newcomer goes.
         socket.close(error);
         AcceptLater();
         return;
@@ -156,6 +157,8 @@ class HttpServer::Impl {
                                ssl::context::no_sslv3 | ssl::context::no_tlsv1 |
                                ssl::context::no_tlsv1_1,
                            error);
+      // As gRPC's port: what was recorded cannot be read by whoever gets the key later.
+      SSL_CTX_set_cipher_list(context->native_handle(), kTls12Ciphers);
       context->use_certificate_chain(net::buffer(identity->certificate_pem), error);
       context->use_private_key(net::buffer(identity->key_pem), ssl::context::pem, error);
       if (!identity->client_ca_pem.empty()) {

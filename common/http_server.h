@@ -82,8 +82,11 @@ using HttpExtraHeaders = std::function<HttpHeaders(const HttpRequest&)>;
 // What a client may cost. A slow one holds a connection and its buffers, never a thread, and each
 // wait for it ends.
 struct HttpLimits {
-  // Above it, the connection that has waited longest for a request is closed for a new one.
+  // Above it, the connection that has waited longest for a request is closed for a new one; where
+  // none waits, the one that has been stuck longest.
   int max_connections = 4096;
+  // How long a client may leave 64 KiB of an answer unread before it counts as stuck.
+  absl::Duration stuck_time = absl::Seconds(5);
   size_t max_header_bytes = 16 << 10;
   // A message of 4 MB as text, with its frame.
   size_t max_body_bytes = 6 << 20;

@@ -29,6 +29,7 @@ namespace plumbline {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 httplib::Client ClientOf(const HttpServer& server) {
   return httplib::Client("127.0.0.1", server.port());
@@ -221,6 +222,36 @@ TEST(HttpServerTest, AboveTheLimitTheOneThatWaitedLongestGoes) {
   EXPECT_EQ(clients[0].ReadAll(), "");
 }
 
+// Who asks for much and reads nothing makes room when it is needed.
+TEST(HttpServerTest, AboveTheLimitOneWhoIsStuckGoesWhereNoneWaits) {
+  HttpLimits limits;
+  limits.max_connections = 4;
+  limits.stuck_time = absl::Milliseconds(50);
+  HttpServer server(limits);
+  server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
+  server.Handle("GET", "/much", [](const HttpRequest&) {
+    HttpResponse response;
+    response.body = std::string(64 << 20, 'x');
+    return response;
+  });
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().Send("GET /much HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(clients.back().ReadUntil("\r\n"), HasSubstr("200 OK"));
+  }
+  // It may come before the others count as stuck.
+  std::string answer;
+  for (int i = 0; i < 600 && answer.empty(); ++i) {
+    const RawClient newest(server.port());
+    newest.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    answer = newest.ReadAll();
+    if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
+}
+
 TEST(HttpServerTest, HostileMessages) {
   HttpLimits limits;
   limits.max_bodies_bytes = 1000;
@@ -234,16 +265,87 @@ TEST(HttpServerTest, HostileMessages) {
       {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", "503"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", "400"},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n", "413"},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400"},
       {"POST / HTTP/1.1\r\nContent-Length: 7000000\r\n\r\n", "413"},
-      {"POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n", "503"},
+      {"POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + std::string(2000, 'x'), "503"},
       {"GET / HTTP/1.1\r\nA: " + std::string(20000, 'a') + "\r\n\r\n", "431"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"},
+      {"GET / HTTP/1.1\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n", "400"},
+      {"GET /a\x01b HTTP/1.1\r\n\r\n", "400"},
+      {"GET / HTTP/1.1\r\nContent-Length : 1\r\n\r\n", "400"},
       {"PUT / HTTP/1.1\r\n\r\n", "405"},
   };
   for (const auto& [message, status] : cases) {
     const RawClient client(server.port());
     client.Send(message);
     EXPECT_THAT(client.ReadUntil("\r\n"), HasSubstr(" " + status + " ")) << message.substr(0, 90);
+  }
+}
+
+// A body that was announced and does not come keeps nobody's place.
+TEST(HttpServerTest, OnlyWhatHasComeOfBodiesCounts) {
+  HttpLimits limits;
+  limits.max_bodies_bytes = 1000;
+  HttpServer server(limits);
+  server.Handle("POST", "/", [](const HttpRequest& request) {
+    HttpResponse response;
+    response.body = absl::StrCat(request.body.size(), " bytes");
+    return response;
+  });
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  std::vector<RawClient> liars;
+  for (int i = 0; i < 8; ++i) {
+    liars.emplace_back(server.port());
+    liars.back().Send("POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\nx");
+  }
+  for (int i = 0; i < 3; ++i) {
+    const RawClient client(server.port());
+    client.Send("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" +
+                std::string(900, 'x'));
+    EXPECT_THAT(client.ReadAll(), HasSubstr("900 bytes"));
+  }
+  // One longer than a piece comes as it was sent.
+  HttpServer large;
+  large.Handle("POST", "/", [](const HttpRequest& request) {
+    HttpResponse response;
+    response.body = request.body;
+    return response;
+  });
+  ASSERT_TRUE(large.Start("127.0.0.1:0").ok());
+  std::string sent(300'001, 'a');
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>('a' + i * i % 26);
+  const auto echoed = ClientOf(large).Post("/", sent, "text/plain");
+  ASSERT_TRUE(echoed);
+  EXPECT_EQ(echoed->body, sent);
+}
+
+// What a handler got from somebody else cannot end a line and begin another header, or the body.
+TEST(HttpServerTest, NoValueOfAHeaderLeavesItsLine) {
+  HttpServer server;
+  server.Handle("GET", "/type", [](const HttpRequest&) {
+    HttpResponse response;
+    response.content_type = "text/html\r\n\r\n<script>";
+    return response;
+  });
+  server.Handle("GET", "/header", [](const HttpRequest&) {
+    HttpResponse response;
+    response.headers.push_back({"X", "a\nSet-Cookie: b"});
+    return response;
+  });
+  server.HandleStream("GET", "/stream", [](HttpRequest, std::shared_ptr<HttpStream> stream) {
+    stream->Start(200, {{"X", "a\r\nSet-Cookie: b"}});
+    stream->Finish();
+  });
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  for (const char* const path : {"/type", "/header", "/stream"}) {
+    const RawClient client(server.port());
+    client.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nConnection: close\r\n\r\n"));
+    const std::string answer = client.ReadAll();
+    EXPECT_THAT(answer, Not(HasSubstr("Set-Cookie"))) << path;
+    EXPECT_THAT(answer, Not(HasSubstr("script"))) << path;
+    EXPECT_THAT(answer, Not(HasSubstr("200 OK"))) << path;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <httplib.h>
+#include <openssl/ssl.h>
 
 #include <atomic>
 #include <string>
@@ -135,6 +136,24 @@ TEST_F(TlsTest, BothPortsSpeakTls) {
   EXPECT_TRUE(absl::StrContains(
       ListOverHttps(client.get(), {{"Authorization", "Bearer " + token_}}), "grpc-status: 0\r\n"));
   EXPECT_TRUE(absl::StrContains(ListOverHttps(client.get(), {}), "grpc-status: 16\r\n"));
+}
+
+TEST_F(TlsTest, OldVersionsAndCiphersWithoutForwardSecrecyAreRefused) {
+  StartServer();
+  const auto shakes_hands = [this](int version, const char* ciphers) {
+    const auto client = Https();
+    SSL_CTX_set_max_proto_version(client->ssl_context(), version);
+    SSL_CTX_set_cipher_list(client->ssl_context(), ciphers);
+    return static_cast<bool>(client->Get("/healthz"));
+  };
+  EXPECT_TRUE(shakes_hands(TLS1_3_VERSION, "DEFAULT"));
+  EXPECT_TRUE(shakes_hands(TLS1_2_VERSION, "DEFAULT"));
+  EXPECT_FALSE(shakes_hands(TLS1_1_VERSION, "DEFAULT:@SECLEVEL=0"));
+  for (const char* const weak :
+       {"AES128-SHA:@SECLEVEL=0", "AES256-GCM-SHA384",
+        "ECDHE-RSA-AES128-SHA:ECDHE-ECDSA-AES128-SHA", "aNULL:eNULL:@SECLEVEL=0"}) {
+    EXPECT_FALSE(shakes_hands(TLS1_2_VERSION, weak)) << weak;
+  }
 }
 
 TEST_F(TlsTest, APlainTextClientGetsNothingOfAnyMethod) {
@@ -312,6 +331,16 @@ TEST_F(TlsTest, BadConfigurationsRefuseToStartWithOneClearLine) {
   Install({good.certificate, authority_.Issue("server").key});
   EXPECT_TRUE(absl::StrContains(refusal(), "is not the key of the certificate"));
   Install({"", good.key});
+  EXPECT_TRUE(absl::StrContains(refusal(), "holds no certificate"));
+  // Nobody is asked for a passphrase, which would be waited for without end.
+  std::string locked = good.certificate;
+  locked.insert(
+      locked.find('\n') + 1,
+      "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF0123456789ABCDEF\n\n");
+  Install({locked, good.key});
+  EXPECT_TRUE(absl::StrContains(refusal(), "holds no certificate"));
+  // Nor is a chain used of which a part cannot be read.
+  Install({good.certificate + locked, good.key});
   EXPECT_TRUE(absl::StrContains(refusal(), "holds no certificate"));
   Install({good.certificate, "nonsense"});
   EXPECT_TRUE(absl::StrContains(refusal(), "holds no private key"));

@@ -29,12 +29,18 @@ std::unique_ptr<BIO, Free> BioOf(const std::string& text) {
 
 using Certificate = std::unique_ptr<X509, Free>;
 
+// No passphrase is asked for on a terminal, whatever a file says it needs.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+// Empty if one of them cannot be read: whoever uses the file would stumble over it.
 std::vector<Certificate> Certificates(const std::string& pem) {
   std::vector<Certificate> certificates;
   const auto bio = BioOf(pem);
-  while (Certificate next{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+  ERR_clear_error();
+  while (Certificate next{PEM_read_bio_X509(bio.get(), nullptr, &NoPassphrase, nullptr)}) {
     certificates.push_back(std::move(next));
   }
+  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) certificates.clear();
   ERR_clear_error();
   return certificates;
 }
@@ -44,9 +50,6 @@ absl::StatusOr<std::string> Read(const std::string& path, absl::string_view fiel
   if (!text.ok()) return FieldError(field, text.status().message(), "a PEM file");
   return text;
 }
-
-// No passphrase is asked for on a terminal.
-int NoPassphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace
 

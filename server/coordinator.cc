@@ -64,6 +64,7 @@ class Coordinator::Impl {
       : options_(std::move(options)), server_metrics_(&metrics_), pool_(kBlockingThreads) {}
 
   ~Impl() {
+    reloader_.reset();
     Shutdown(absl::ZeroDuration());
     retention_.reset();
     if (dispatcher_ != nullptr) dispatcher_->StopClock();
@@ -89,6 +90,7 @@ class Coordinator::Impl {
     PLUMBLINE_RETURN_IF_ERROR(dispatcher_->Start());
     PLUMBLINE_RETURN_IF_ERROR(OpenSteps());
     gatekeeper_ = std::make_unique<Gatekeeper>(GatekeeperOptions());
+    StartReloader();
     api_.gatekeeper = gatekeeper_.get();
     api_.limits = options_.limits;
     api_.clock = options_.clock;
@@ -150,7 +152,6 @@ class Coordinator::Impl {
   }
 
   absl::Status LoadAccess() {
-    std::map<std::string, std::function<absl::Status()>> reloads;
     const TlsFiles& files = options_.tls;
     if (files.certificate.empty() != files.key.empty()) {
       return FieldError(files.key.empty() ? "tls-key" : "tls-cert", "is not set",
@@ -161,14 +162,9 @@ class Coordinator::Impl {
     }
     if (!files.certificate.empty()) {
       PLUMBLINE_ASSIGN_OR_RETURN(tls_, ServerTls::Load(files, options_.clock));
-      reloads["TLS"] = [this] { return tls_->Reload(); };
     }
     if (!options_.access_file.empty()) {
       PLUMBLINE_ASSIGN_OR_RETURN(authenticator_, Authenticator::Load(options_.access_file));
-      reloads["access"] = [this] { return authenticator_->Reload(); };
-    }
-    if (!reloads.empty()) {
-      reloader_ = std::make_unique<Reloader>(std::move(reloads), options_.reload_interval);
     }
     if (!options_.web_dir.empty()) {
       PLUMBLINE_ASSIGN_OR_RETURN(web_, StaticFiles::Load(options_.web_dir, "web-dir"));
@@ -176,11 +172,27 @@ class Coordinator::Impl {
     return absl::OkStatus();
   }
 
+  void StartReloader() {
+    std::map<std::string, std::function<absl::Status()>> reloads;
+    if (tls_ != nullptr) reloads["TLS"] = [this] { return tls_->Reload(); };
+    if (authenticator_ != nullptr) {
+      reloads["access"] = [this] {
+        const absl::Status status = authenticator_->Reload();
+        gatekeeper_->EndStreams();
+        return status;
+      };
+    }
+    if (!reloads.empty()) {
+      reloader_ = std::make_unique<Reloader>(std::move(reloads), options_.reload_interval);
+    }
+  }
+
   Gatekeeper::Options GatekeeperOptions() {
     Gatekeeper::Options gatekeeper;
     gatekeeper.clock = options_.clock;
     gatekeeper.authenticator = authenticator_.get();
     gatekeeper.limits = options_.limits;
+    gatekeeper.on_ended_streams = [this] { hub_.NotifyEverybody(); };
     gatekeeper.on_refused = [this](absl::string_view method, const absl::Status& status) {
       server_metrics_.RecordCall(method, absl::StatusCodeToString(status.code()),
                                  absl::ZeroDuration());

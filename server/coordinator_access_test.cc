@@ -3,8 +3,10 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <httplib.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <future>
 #include <map>
 #include <set>
 #include <sstream>
@@ -90,9 +92,10 @@ class AccessTest : public CoordinatorTest {
   }
   void Save() { ASSERT_TRUE(SaveAccessFile(path_, file_).ok()); }
 
-  // What a call of any method with an empty message comes to. A call that is let in and does not
+  // What a call of any method comes to. A call that is let in and does not
   // end by itself is CANCELLED once it has answered.
-  grpc::Status CallMethod(const std::string& path, const std::string& authorization) {
+  grpc::Status CallMethod(const std::string& path, const std::string& authorization,
+                          const std::string& message = "") {
     grpc::GenericStub stub(channel_);
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -107,7 +110,7 @@ class AccessTest : public CoordinatorTest {
     };
     call->StartCall(nullptr);
     if (wait()) {
-      const grpc::Slice slice("");
+      const grpc::Slice slice(message);
       call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
       wait();
       grpc::ByteBuffer answer;
@@ -207,6 +210,27 @@ TEST_F(AccessTest, EveryMethodWithoutAGoodToken) {
   EXPECT_EQ(GetReason(FromGrpcStatus(none)), "UNIMPLEMENTED");
 }
 
+TEST_F(AccessTest, WhatCannotBeDecodedIsABadRequestOfWhoMayCall) {
+  Start();
+  for (const MethodDescriptor* const method : Methods()) {
+    // Bytes that are no message, and one whose string is no UTF-8.
+    for (const std::string message : {"\xff\xff\xff\xff", "\x0a\x01\xff"}) {
+      const grpc::Status nobody = CallMethod(PathOf(*method), "", message);
+      EXPECT_EQ(nobody.error_code(), grpc::StatusCode::UNAUTHENTICATED) << PathOf(*method);
+      if (method->client_streaming()) continue;
+      const bool has_string = method->input_type()->FindFieldByNumber(1) != nullptr &&
+                              method->input_type()->FindFieldByNumber(1)->type() ==
+                                  google::protobuf::FieldDescriptor::TYPE_STRING;
+      if (message[0] == '\x0a' && !has_string) continue;
+      const absl::Status status = FromGrpcStatus(
+          CallMethod(PathOf(*method), absl::StrCat("Bearer ", tokens_["admin"]), message));
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << PathOf(*method) << ": " << status;
+      EXPECT_NE(GetReason(status), "") << PathOf(*method);
+      EXPECT_FALSE(GetFieldViolations(status).empty()) << PathOf(*method);
+    }
+  }
+}
+
 TEST_F(AccessTest, ATokenIsGoodFromOneReloadToAnother) {
   Start();
   Add("late", "viewer");
@@ -227,6 +251,119 @@ TEST_F(AccessTest, ATokenIsGoodFromOneReloadToAnother) {
   ASSERT_TRUE(RevokeAccess("late", SystemClock()->Now(), &file_).ok());
   Save();
   await(false);
+}
+
+// Who watches, and whose token is revoked or expires, is told why; others watch on.
+TEST_F(AccessTest, AStreamEndsSoonAfterItsTokenIsGoodNoMore) {
+  options_.clock = &fake_clock_;
+  for (const char* const name : {"late", "gone"}) Add(name, "viewer");
+  Add("expires", "viewer", fake_clock_.Now() + absl::Minutes(5));
+  Save();
+  Start();
+  struct Watcher {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::WatchJobsResponse>> stream;
+  };
+  std::map<std::string, Watcher> watchers;
+  v1::WatchJobsResponse response;
+  for (const std::string& name : {"late", "gone", "expires", "viewer"}) {
+    Watcher& watcher = watchers[name];
+    SetDeadline(&watcher.context);
+    watcher.context.AddMetadata("authorization", "Bearer " + tokens_[name]);
+    watcher.stream = jobs_->WatchJobs(&watcher.context, v1::WatchJobsRequest());
+    ASSERT_TRUE(watcher.stream->Read(&response)) << name;
+  }
+  const auto ends = [&](const std::string& name) {
+    while (watchers[name].stream->Read(&response)) {
+    }
+    const absl::Status status = FromGrpcStatus(watchers[name].stream->Finish());
+    EXPECT_TRUE(absl::IsUnauthenticated(status)) << name << ": " << status;
+    EXPECT_EQ(GetReason(status), "UNAUTHENTICATED") << name;
+  };
+  ASSERT_TRUE(RevokeAccess("late", fake_clock_.Now(), &file_).ok());
+  Save();
+  ends("late");
+  file_.entries.erase(std::find_if(file_.entries.begin(), file_.entries.end(),
+                                   [](const AccessEntry& entry) { return entry.name == "gone"; }));
+  Save();
+  ends("gone");
+  fake_clock_.Advance(absl::Minutes(5));
+  ends("expires");
+  // The one that is left hears of what happens.
+  ASSERT_TRUE(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).ok());
+  while (!response.has_job()) ASSERT_TRUE(watchers["viewer"].stream->Read(&response));
+  watchers["viewer"].context.TryCancel();
+}
+
+// A stream that waits for its client, which says nothing, is cancelled.
+TEST_F(AccessTest, AStreamOfAWorkerWhoseTokenIsRevokedIsCancelled) {
+  Start();
+  grpc::GenericStub stub(channel_);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  context.AddMetadata("authorization", "Bearer " + tokens_["worker"]);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, "/plumbline.v1.WorkerService/ReportEvents", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(ok);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(RevokeAccess("worker", SystemClock()->Now(), &file_).ok());
+  Save();
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_NE(status.error_code(), grpc::StatusCode::OK);
+  EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  queue.Shutdown();
+}
+
+// A worker that waits for a task while its token is revoked gets none; another one does.
+TEST_F(AccessTest, ALongPollAfterTheTokenWasRevokedGetsNoTask) {
+  Start();
+  const auto acquire = [this](const std::string& name) {
+    v1::RegisterWorkerRequest worker;
+    worker.set_worker_id(name);
+    worker.set_incarnation("one");
+    v1::Device& device = *worker.mutable_capabilities()->mutable_device();
+    device.set_kind(v1::DEVICE_KIND_CPU);
+    device.set_memory_bytes(int64_t{8} << 30);
+    EXPECT_TRUE(
+        CallAs(name, workers_.get(), &v1::WorkerService::Stub::RegisterWorker, worker).ok());
+    v1::AcquireTaskRequest request;
+    request.set_worker("workers/" + name);
+    request.set_incarnation("one");
+    request.mutable_wait()->set_seconds(30);
+    return CallAs(name, workers_.get(), &v1::WorkerService::Stub::AcquireTask, request);
+  };
+  auto waiting = std::async(std::launch::async, acquire, "worker");
+  // It waits.
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  const auto registered = [this] {
+    return CallAs("viewer", admin_.get(), &v1::AdminService::Stub::ListWorkers,
+                  v1::ListWorkersRequest())
+        ->workers_size();
+  };
+  while (registered() == 0 && SystemClock()->Now() < end) {
+  }
+  ASSERT_TRUE(RevokeAccess("worker", SystemClock()->Now(), &file_).ok());
+  Save();
+  const auto heartbeat = [this] {
+    return CallAs("worker", workers_.get(), &v1::WorkerService::Stub::Heartbeat,
+                  v1::HeartbeatRequest())
+        .status();
+  };
+  while (!absl::IsUnauthenticated(heartbeat()) && SystemClock()->Now() < end) {
+  }
+  ASSERT_TRUE(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).ok());
+  const absl::StatusOr<v1::AcquireTaskResponse> refused = waiting.get();
+  EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
+  const absl::StatusOr<v1::AcquireTaskResponse> taken = acquire("admin");
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->has_assignment());
 }
 
 TEST_F(AccessTest, EveryChangeIsInTheAuditLogWithWhoMadeItAndSoIsOneThatWasDenied) {

@@ -69,7 +69,7 @@ class WorkersTest : public CoordinatorTest {
   }
 
   absl::StatusOr<v1::Artifact> Put(const v1::Lease& lease, const std::string& bytes,
-                                   const std::string& sha256) {
+                                   const std::string& sha256, const std::string& media_type = "") {
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::Artifact artifact;
@@ -80,6 +80,7 @@ class WorkersTest : public CoordinatorTest {
     header.set_fencing_token(lease.fencing_token());
     header.set_role(v1::ARTIFACT_ROLE_TENSORS);
     header.set_file_name("tensors-tiny.safetensors");
+    header.set_media_type(media_type);
     stream->Write(request);
     request.set_chunk(bytes);
     stream->Write(request);
@@ -265,7 +266,13 @@ TEST_F(WorkersTest, ArtifactsOfTasksAreCheckedReplacedAndDeletedWithTheJob) {
   const std::string job = Create(Replay({"tiny"}))->name();
   const v1::Lease lease = Acquire("one", "i1")->assignment().lease();
   EXPECT_TRUE(absl::IsDataLoss(Put(lease, "first", Sha256Hex("other")).status()));
-  const std::string first = Put(lease, "first", Sha256Hex("first"))->name();
+  // What browsers are told begins no line of its own.
+  for (const char* const type : {"text", "text/", "text/html; a=b", "a/b\r\nSet-Cookie: c"}) {
+    const absl::Status bad = Put(lease, "first", Sha256Hex("first"), type).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(bad)) << bad;
+    EXPECT_EQ(GetFieldViolations(bad)[0].field, "header.media_type");
+  }
+  const std::string first = Put(lease, "first", Sha256Hex("first"), "image/svg+xml")->name();
   const std::string second = Put(lease, "second", Sha256Hex("second"))->name();
   EXPECT_TRUE(absl::IsNotFound(Download(first, 0, 0).status()));
   EXPECT_EQ(Download(second, 0, 0).value(), "second");

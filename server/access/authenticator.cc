@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/access/token.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -19,10 +20,22 @@ absl::Status Unauthenticated(absl::string_view why) {
   return WithReason(absl::UnauthenticatedError(why), "UNAUTHENTICATED");
 }
 
-absl::StatusOr<Principal> Admitted(const AccessEntry& entry, absl::Time now) {
+// What credentials begin with: the id of a token follows, or the name in a certificate.
+constexpr absl::string_view kTokenCredential = "token:";
+constexpr absl::string_view kCertificateCredential = "certificate:";
+
+absl::Status Valid(const AccessEntry& entry, absl::Time now) {
   if (entry.revoked <= now) return Unauthenticated("the token or certificate was revoked");
   if (entry.expires <= now) return Unauthenticated("the token or certificate has expired");
-  return Principal{entry.name, entry.role};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Principal> Admitted(const AccessEntry& entry, absl::Time now) {
+  PLUMBLINE_RETURN_IF_ERROR(Valid(entry, now));
+  return Principal{entry.name, entry.role,
+                   entry.certificate.empty()
+                       ? absl::StrCat(kTokenCredential, entry.id)
+                       : absl::StrCat(kCertificateCredential, entry.certificate)};
 }
 
 }  // namespace
@@ -84,6 +97,17 @@ absl::StatusOr<Principal> Authenticator::OfCertificate(absl::string_view common_
     return Unauthenticated("the call has no token, and its certificate is not known");
   }
   return Admitted(entry->second, now);
+}
+
+absl::Status Authenticator::Recheck(const std::string& credential, absl::Time now) const {
+  const std::shared_ptr<const Entries> known = entries();
+  absl::string_view key = credential;
+  const bool is_token = absl::ConsumePrefix(&key, kTokenCredential);
+  if (!is_token) absl::ConsumePrefix(&key, kCertificateCredential);
+  const std::map<std::string, AccessEntry>& all = is_token ? known->by_id : known->by_certificate;
+  const auto entry = all.find(std::string(key));
+  if (entry == all.end()) return Unauthenticated("the token or certificate was taken away");
+  return Valid(entry->second, now);
 }
 
 }  // namespace plumbline::server

@@ -19,6 +19,7 @@ namespace plumbline::server {
 struct Principal {
   std::string name;
   v1::Role role = v1::ROLE_UNSPECIFIED;
+  std::string credential;  // Of the token or certificate, for Recheck. No secret.
 };
 
 // Knows who is in the access file. Any thread may call.
@@ -31,6 +32,9 @@ class Authenticator {
   // revoked. Says nothing of what was given.
   absl::StatusOr<Principal> OfToken(absl::string_view token, absl::Time now) const;
   absl::StatusOr<Principal> OfCertificate(absl::string_view common_name, absl::Time now) const;
+
+  // The same error if the token or certificate of `credential`, which was good, is no longer.
+  absl::Status Recheck(const std::string& credential, absl::Time now) const;
 
   // Reads the file again if it has changed. A file that cannot be used changes nothing: its error.
   absl::Status Reload();

@@ -37,18 +37,42 @@ absl::Status Denied(absl::string_view what, const std::vector<v1::Role>& roles, 
 
 }  // namespace
 
-class Gatekeeper::StreamSlot {
+// Counts a stream of a principal, and can be told to end, from construction to destruction.
+class Gatekeeper::Stream final : public OpenStream {
  public:
-  StreamSlot(Gatekeeper* gatekeeper, std::string principal)
-      : gatekeeper_(gatekeeper), principal_(std::move(principal)) {}
-  ~StreamSlot() {
-    absl::MutexLock lock(&gatekeeper_->mutex_);
-    --gatekeeper_->accounts_[principal_].streams;
+  // `context` must outlive it.
+  Stream(Gatekeeper* gatekeeper, const Principal& principal, grpc::CallbackServerContext* context)
+      : gatekeeper_(gatekeeper), principal_(principal), context_(context) {
+    gatekeeper_->Enter(this);
+  }
+  ~Stream() override { gatekeeper_->Leave(this); }
+
+  absl::Status MayGoOn() const override {
+    absl::MutexLock lock(&mutex_);
+    return end_;
+  }
+
+  const Principal& principal() const { return principal_; }
+
+  // Says that it ends with `end`; a second time, cancels it. Whether it was the first time.
+  bool End(const absl::Status& end) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (end_.ok()) {
+        end_ = end;
+        return true;
+      }
+    }
+    context_->TryCancel();
+    return false;
   }
 
  private:
   Gatekeeper* const gatekeeper_;
-  const std::string principal_;
+  const Principal principal_;
+  grpc::CallbackServerContext* const context_;
+  mutable absl::Mutex mutex_;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 Gatekeeper::Gatekeeper(Options options) : options_(std::move(options)), secret_(NewTokenSecret()) {}
@@ -119,17 +143,50 @@ absl::Status Gatekeeper::Charge(const Principal& principal, bool stream) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Caller> Gatekeeper::Admit(const grpc::CallbackServerContext& context,
+void Gatekeeper::Enter(Stream* stream) {
+  absl::MutexLock lock(&mutex_);
+  streams_.insert(stream);
+}
+
+void Gatekeeper::Leave(Stream* stream) {
+  absl::MutexLock lock(&mutex_);
+  streams_.erase(stream);
+  --accounts_[stream->principal().name].streams;
+}
+
+void Gatekeeper::EndStreams() {
+  if (options_.authenticator == nullptr) return;
+  const absl::Time now = options_.clock->Now();
+  bool any = false;
+  {
+    // None leaves meanwhile; gRPC tells streams that they were cancelled on threads of its own.
+    absl::MutexLock lock(&mutex_);
+    for (Stream* const stream : streams_) {
+      const absl::Status good =
+          options_.authenticator->Recheck(stream->principal().credential, now);
+      if (!good.ok() && stream->End(good)) any = true;
+    }
+  }
+  if (any && options_.on_ended_streams) options_.on_ended_streams();
+}
+
+absl::Status Gatekeeper::Recheck(const Caller& caller) const {
+  if (options_.authenticator == nullptr) return absl::OkStatus();
+  return options_.authenticator->Recheck(caller.credential, options_.clock->Now());
+}
+
+absl::StatusOr<Caller> Gatekeeper::Admit(grpc::CallbackServerContext* context,
                                          const MethodAccess& access, bool stream) {
   Caller caller;
   caller.method = access.method;
   if (options_.authenticator == nullptr) return caller;
-  PLUMBLINE_ASSIGN_OR_RETURN(const Principal principal, Identify(context));
+  PLUMBLINE_ASSIGN_OR_RETURN(const Principal principal, Identify(*context));
   caller.authenticated = true;
   caller.principal = principal.name;
   caller.role = RoleName(principal.role);
+  caller.credential = principal.credential;
   PLUMBLINE_RETURN_IF_ERROR(Charge(principal, stream));
-  if (stream) caller.slot = std::make_shared<const StreamSlot>(this, principal.name);
+  if (stream) caller.stream = std::make_shared<Stream>(this, principal, context);
   if (!RoleMay(principal.role, access.roles)) {
     const absl::Status denied = Denied(access.method, access.roles, principal.role);
     if (access.change && options_.on_denied_change) options_.on_denied_change(caller, denied);

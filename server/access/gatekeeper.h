@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ class Gatekeeper {
     std::function<void(absl::string_view method, const absl::Status&)> on_refused;
     // Told of every change that a principal tried without the role for it.
     std::function<void(const Caller&, const absl::Status&)> on_denied_change;
+    // Told when streams are to end.
+    std::function<void()> on_ended_streams;
   };
 
   explicit Gatekeeper(Options options);
@@ -61,8 +64,13 @@ class Gatekeeper {
   // Who calls. UNAUTHENTICATED without a valid token or certificate; PERMISSION_DENIED naming the
   // roles that may; RESOURCE_EXHAUSTED, reason RATE_LIMIT or QUOTA, above the limits. The caller of
   // a `stream` counts as one until the last copy of it is gone.
-  absl::StatusOr<Caller> Admit(const grpc::CallbackServerContext& context,
-                               const MethodAccess& access, bool stream);
+  absl::StatusOr<Caller> Admit(grpc::CallbackServerContext* context, const MethodAccess& access,
+                               bool stream);
+  // UNAUTHENTICATED if who was let in may call no more: the token was revoked, or has expired.
+  absl::Status Recheck(const Caller& caller) const;
+  // Ends the streams of those: first `on_ended_streams` is told, so that streams which ask
+  // Caller::stream end with the reason; what is still open at the next call is cancelled.
+  void EndStreams();
   void RecordRefusal(const MethodAccess& access, const absl::Status& status);
 
   // What the HTTP port puts into a call that it makes for a client with a certificate. A secret of
@@ -76,17 +84,19 @@ class Gatekeeper {
     absl::Time filled;
     int streams = 0;
   };
-  // Counts a stream of a principal from construction to destruction.
-  class StreamSlot;
+  class Stream;
 
   absl::StatusOr<Principal> Identify(const grpc::CallbackServerContext& context) const;
   absl::Status Charge(const Principal& principal, bool stream);
+  void Enter(Stream* stream);
+  void Leave(Stream* stream);
 
   const Options options_;
   const std::string secret_;
   absl::Mutex mutex_;
   // By principal: no more than there are tokens and certificates.
   std::map<std::string, Account> accounts_ ABSL_GUARDED_BY(mutex_);
+  std::set<Stream*> streams_ ABSL_GUARDED_BY(mutex_);  // That are open.
 };
 
 // Whether a caller of `role` may what needs one of `roles`.

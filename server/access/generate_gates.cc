@@ -84,43 +84,76 @@ std::string Rule(const MethodDescriptor& method) {
                       access.change() ? "true" : "false", "}");
 }
 
-// A method as gRPC calls it, final, and as the service implements it; `encoded`: without decoding
-// its messages.
-std::string Method(const MethodDescriptor& method, bool encoded) {
-  const std::string request = encoded ? "grpc::ByteBuffer" : TypeOf(*method.input_type());
-  const std::string response = encoded ? "grpc::ByteBuffer" : TypeOf(*method.output_type());
-  std::string reactor;
-  std::string refused;
-  std::vector<std::string> parameters;
-  std::vector<std::string> arguments;
-  if (method.client_streaming()) {
-    reactor = absl::StrCat("grpc::ServerReadReactor<", request, ">");
-    refused = absl::StrCat("RefusedReader<", request, ">");
-    parameters.push_back(absl::StrCat(response, "* response"));
-    arguments.push_back("response");
-  } else {
-    parameters.push_back(absl::StrCat("const ", request, "* request"));
-    arguments.push_back("request");
+// What the code of a gate says of a method.
+struct MethodCode {
+  explicit MethodCode(const MethodDescriptor& method, bool encoded) {
+    request = encoded ? "grpc::ByteBuffer" : TypeOf(*method.input_type());
+    response = encoded ? "grpc::ByteBuffer" : TypeOf(*method.output_type());
+    if (method.client_streaming()) {
+      reactor = absl::StrCat("grpc::ServerReadReactor<", request, ">");
+      refused = absl::StrCat("RefusedReader<", request, ">");
+      parameters = absl::StrCat(response, "* response");
+      arguments = "response";
+      return;
+    }
+    parameters = absl::StrCat("const ", request, "* request");
+    arguments = "request";
     if (method.server_streaming()) {
       reactor = absl::StrCat("grpc::ServerWriteReactor<", response, ">");
       refused = absl::StrCat("RefusedWriter<", response, ">");
-    } else {
-      reactor = "grpc::ServerUnaryReactor";
-      refused = "RefusedCall";
-      parameters.push_back(absl::StrCat(response, "* response"));
-      arguments.push_back("response");
+      handler = absl::StrCat("CallbackServerStreamingHandler<", request, ", ", response, ">");
+      return;
     }
+    reactor = "grpc::ServerUnaryReactor";
+    refused = "RefusedCall";
+    handler = absl::StrCat("CallbackUnaryHandler<", request, ", ", response, ">");
+    absl::StrAppend(&parameters, ", ", response, "* response");
+    absl::StrAppend(&arguments, ", response");
   }
-  const std::string list = absl::StrJoin(parameters, ", ");
+
+  std::string request, response, reactor, refused;
+  std::string parameters, arguments;  // Behind the context or the caller.
+  std::string handler;                // Of gRPC; of client streams, which decode later, "".
+};
+
+// A method as gRPC calls it, final, and as the service implements it; `encoded`: without decoding
+// its messages.
+std::string Method(const MethodDescriptor& method, bool encoded) {
+  const MethodCode code(method, encoded);
   const bool stream = method.client_streaming() || method.server_streaming();
   return absl::StrCat(
-      "  ", reactor, "* ", method.name(), "(grpc::CallbackServerContext* context, ", list,
-      ") final {\n    static const MethodAccess* const kAccess = new MethodAccess(", Rule(method),
-      ");\n    absl::StatusOr<Caller> caller = gatekeeper_->Admit(*context, *kAccess, ",
-      stream ? "true" : "false", ");\n    if (!caller.ok()) return new ", refused,
-      "(gatekeeper_, *kAccess, caller.status());\n    return ", method.name(), "(*caller, ",
-      absl::StrJoin(arguments, ", "), ");\n  }\n  virtual ", reactor, "* ", method.name(),
-      "(const Caller& caller, ", list, ") = 0;\n\n");
+      "  ", code.reactor, "* ", method.name(), "(grpc::CallbackServerContext* context, ",
+      code.parameters, ") final {\n    const MethodAccess& access = AccessOf", method.name(),
+      "();\n    absl::StatusOr<Caller> caller = gatekeeper_->Admit(context, access, ",
+      stream ? "true" : "false", ");\n    if (!caller.ok()) return new ", code.refused,
+      "(gatekeeper_, access, caller.status());\n    return ", method.name(), "(*caller, ",
+      code.arguments, ");\n  }\n  virtual ", code.reactor, "* ", method.name(),
+      "(const Caller& caller, ", code.parameters, ") = 0;\n\n");
+}
+
+std::string AccessFunction(const MethodDescriptor& method) {
+  return absl::StrCat("  static const MethodAccess& AccessOf", method.name(),
+                      "() {\n    static const auto* const access = new MethodAccess(", Rule(method),
+                      ");\n    return *access;\n  }\n");
+}
+
+// In the constructor: what becomes of requests that cannot be decoded. Who may not call is told
+// that and no more.
+std::string Registration(const MethodDescriptor& method, bool encoded) {
+  const MethodCode code(method, encoded);
+  if (encoded || code.handler.empty()) return "";
+  const std::string open = absl::StrCat(
+      "std::make_unique<grpc::internal::", code.handler,
+      ">([this](grpc::CallbackServerContext* context, const ", code.request, "* request",
+      method.server_streaming() ? "" : absl::StrCat(", ", code.response, "* response"), ")");
+  return absl::StrCat(
+      "    MarkMethodCallback(", method.index(), ", new DecodingHandler(\n        ", open,
+      " { return ", method.name(), "(context, ", code.arguments, "); }),\n        ", open, " -> ",
+      code.reactor, "* {\n          const MethodAccess& access = AccessOf", method.name(),
+      "();\n          const absl::Status admitted = gatekeeper_->Admit(context, access, false)"
+      ".status();\n          return new ",
+      code.refused, "(gatekeeper_, access, admitted.ok() ? NoSuchMessage(\"",
+      method.input_type()->full_name(), "\") : admitted);\n        })));\n");
 }
 
 std::string Header(const Services& services, const std::set<std::string>& encoded) {
@@ -140,12 +173,21 @@ std::string Header(const Services& services, const std::set<std::string>& encode
                           service->method(i)->name(), "<", base, ">");
     }
     absl::StrAppend(&text, "class ", name, " : public ", base, " {\n public:\n  explicit ", name,
-                    "(Gatekeeper* gatekeeper) : gatekeeper_(gatekeeper) {}\n\n");
+                    "(Gatekeeper* gatekeeper) : gatekeeper_(gatekeeper) {\n");
+    for (int i = 0; i < service->method_count(); ++i) {
+      const MethodDescriptor& method = *service->method(i);
+      absl::StrAppend(&text, Registration(method, encoded.count(method.full_name()) > 0));
+    }
+    absl::StrAppend(&text, "  }\n\n");
     for (int i = 0; i < service->method_count(); ++i) {
       const MethodDescriptor& method = *service->method(i);
       absl::StrAppend(&text, Method(method, encoded.count(method.full_name()) > 0));
     }
-    absl::StrAppend(&text, " private:\n  Gatekeeper* const gatekeeper_;\n};\n\n");
+    absl::StrAppend(&text, " private:\n");
+    for (int i = 0; i < service->method_count(); ++i) {
+      absl::StrAppend(&text, AccessFunction(*service->method(i)));
+    }
+    absl::StrAppend(&text, "  Gatekeeper* const gatekeeper_;\n};\n\n");
   }
   return absl::StrCat(text, "}  // namespace plumbline::server\n\n#endif\n");
 }

@@ -10,6 +10,10 @@ namespace plumbline::server {
 // INVALID_ARGUMENT naming `field`.
 absl::Status CheckFileName(absl::string_view name, absl::string_view field);
 
+// OK for a media type as "application/json" (RFC 6838), without parameters; else INVALID_ARGUMENT
+// naming `field`. Browsers are told it.
+absl::Status CheckMediaType(absl::string_view type, absl::string_view field);
+
 }  // namespace plumbline::server
 
 #endif  // PLUMBLINE_SERVER_API_FILE_NAME_H_

@@ -86,7 +86,7 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
         absl::MutexLock lock(&mutex_);
         news_ = false;
       }
-      page_ = ReadPage();
+      page_ = MayGoOn() ? ReadPage() : Page{{}, caller_.stream->MayGoOn()};
       next_item_ = 0;
       std::optional<absl::Status> end;
       {
@@ -111,6 +111,9 @@ class PagedStream : public grpc::ServerWriteReactor<Response>, public EventListe
       return;
     }
   }
+
+  // Whether the caller's token is still good.
+  bool MayGoOn() const { return caller_.stream == nullptr || caller_.stream->MayGoOn().ok(); }
 
   void WriteItem() { this->StartWrite(&page_.items[next_item_]); }
 

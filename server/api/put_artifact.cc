@@ -71,6 +71,9 @@ class PutArtifactStream final : public grpc::ServerReadReactor<v1::PutArtifactRe
       return FieldError("header.role", "is no role of what a task makes", "any but INPUT");
     }
     PLUMBLINE_RETURN_IF_ERROR(CheckFileName(header.file_name(), "header.file_name"));
+    if (!header.media_type().empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(CheckMediaType(header.media_type(), "header.media_type"));
+    }
     PLUMBLINE_ASSIGN_OR_RETURN(task_,
                                api_.dispatcher->CheckLease(header.task(), header.fencing_token()));
     token_ = header.fencing_token();

@@ -96,10 +96,17 @@ class WorkerServiceImpl final : public WorkerServiceGate {
       }
     });
     const int64_t known = api_.dispatcher->AcquireTask(
-        *request, wait, [this, call, response](absl::StatusOr<v1::AcquireTaskResponse> answer) {
+        *request, wait,
+        [this, call, caller, response](absl::StatusOr<v1::AcquireTaskResponse> answer) {
+          // It may have waited for longer than the token was good.
+          const absl::Status good = api_.gatekeeper->Recheck(caller);
           // Nobody is there to do it; this saves waiting for the lease to expire.
-          if (answer.ok() && answer->has_assignment() && call->IsCancelled()) {
+          if (answer.ok() && answer->has_assignment() && (call->IsCancelled() || !good.ok())) {
             api_.dispatcher->TakeBack(answer->assignment().lease());
+          }
+          if (!good.ok()) {
+            call->End(good);
+            return;
           }
           if (answer.ok()) *response = *std::move(answer);
           if (!response->assignment().spec().comparison().has_generations()) {

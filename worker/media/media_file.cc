@@ -21,16 +21,24 @@ bool Has(absl::Span<const uint8_t> bytes, size_t offset, absl::string_view mark)
 
 absl::StatusOr<Media> OpenMedia(const absl::StatusOr<const FfmpegLibrary*>& ffmpeg,
                                 const std::string& path) {
-  bool is_wav, is_mp4;
+  bool is_wav, is_mp4, is_safetensors;
   {
     PLUMBLINE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     is_wav = Has(file.bytes(), 0, "RIFF") && Has(file.bytes(), 8, "WAVE");
     is_mp4 = Has(file.bytes(), 4, "ftyp");
+    // Behind eight bytes of length, JSON.
+    is_safetensors = Has(file.bytes(), 8, "{");
   }
   Media media;
   if (is_wav) {
     PLUMBLINE_ASSIGN_OR_RETURN(media.audio, ReadWav(path));
     return media;
+  }
+  if (!is_mp4 && !is_safetensors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": is no media file; accepted: MP4 or QuickTime (H.264, AAC), WAV, safetensors of "
+        "`frames` or `samples`"));
   }
   if (!is_mp4) return OpenTensorMedia(path);
   if (!ffmpeg.ok()) return AnnotateStatus(ffmpeg.status(), absl::StrCat(path, " is an MP4"));

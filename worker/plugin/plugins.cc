@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/printable.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "kernels/builtin.h"
@@ -105,8 +106,8 @@ absl::Status Plugins::AddFolder(const std::string& folder) {
     Log(LogLevel::kWarning, "plug-in refused",
         {{"file", file.string()}, {"error", added.ToString()}});
     v1::Plugin refused;
-    refused.set_name(file.stem().string());
-    refused.set_refused(std::string(added.message()));
+    refused.set_name(Printable(file.stem().string()));
+    refused.set_refused(Printable(added.message()));
     descriptions_.push_back(std::move(refused));
   }
   return absl::OkStatus();

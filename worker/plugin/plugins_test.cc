@@ -226,8 +226,10 @@ TEST_F(PluginsTest, AFolderDescribesWhatItLoadsAndWhatItRefuses) {
   // Another file with the first one's name.
   std::filesystem::copy_file(std::filesystem::canonical(kSwiGlu), folder + "/c.so");
   ASSERT_TRUE(WriteFileAtomically(folder + "/README", "no plug-in").ok());
+  // A name that no message of the API can hold.
+  ASSERT_TRUE(WriteFileAtomically(folder + "/d\xff.so", "nonsense").ok());
   ASSERT_TRUE(plugins_->AddFolder(folder).ok());
-  ASSERT_EQ(plugins_->descriptions().size(), 2);
+  ASSERT_EQ(plugins_->descriptions().size(), 3);
   const v1::Plugin& swiglu = plugins_->descriptions()[0];
   EXPECT_EQ(swiglu.name(), "example_swiglu");
   EXPECT_EQ(swiglu.sha256(), Sha256Hex(*ReadFile(kSwiGlu, 1 << 20)));
@@ -240,6 +242,9 @@ TEST_F(PluginsTest, AFolderDescribesWhatItLoadsAndWhatItRefuses) {
   EXPECT_EQ(swiglu.nodes(0), "swiglu");
   EXPECT_EQ(plugins_->descriptions()[1].name(), "b");
   EXPECT_THAT(plugins_->descriptions()[1].refused(), HasSubstr("abi_version"));
+  EXPECT_EQ(plugins_->descriptions()[2].name(), "d\\xff");
+  v1::Plugin sent;
+  EXPECT_TRUE(sent.ParseFromString(plugins_->descriptions()[2].SerializeAsString()));
   EXPECT_EQ(plugins_->Identities().at("example_swiglu"),
             absl::StrCat(swiglu.sha256(), " example_swiglu 1"));
 

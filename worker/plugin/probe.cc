@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/printable.h"
 #include "common/status.h"
 #include "kernels/plugin/library.h"
 
@@ -94,14 +95,8 @@ absl::StatusOr<pid_t> Spawn(const std::string& program, const std::string& path,
 }
 
 // What the process said until it ended or the limit was over.
-struct Outcome {
-  std::string answer;
-  bool ended = false;
-  int wait_status = 0;
-};
-
-Outcome Await(pid_t process, int reader, const ProbeOptions& options) {
-  Outcome outcome;
+ProbeOutcome Await(pid_t process, int reader, const ProbeOptions& options) {
+  ProbeOutcome outcome;
   const absl::Time deadline = options.clock->Now() + options.limit;
   while (!outcome.ended && options.clock->Now() < deadline) {
     pollfd watched = {reader, POLLIN, 0};
@@ -141,19 +136,26 @@ absl::Status ProbePlugin(const std::string& path, const ProbeOptions& options) {
   PLUMBLINE_ASSIGN_OR_RETURN(Pipe answer, Pipe::Make());
   PLUMBLINE_ASSIGN_OR_RETURN(const pid_t process, Spawn(options.program, path, answer.writer()));
   answer.CloseWriter();
-  const Outcome outcome = Await(process, answer.reader(), options);
-  absl::string_view said = outcome.answer;
+  return JudgeProbe(Await(process, answer.reader(), options), options.limit);
+}
+
+absl::Status JudgeProbe(const ProbeOutcome& outcome, absl::Duration limit) {
   if (!outcome.ended) {
     return absl::InvalidArgumentError(
-        absl::StrCat("hangs: it was not loaded within ", absl::FormatDuration(options.limit)));
+        absl::StrCat("hangs: it was not loaded within ", absl::FormatDuration(limit)));
   }
   if (WIFSIGNALED(outcome.wait_status)) {
-    return absl::InvalidArgumentError(absl::StrCat("crashes while it is loaded: signal ",
-                                                   WTERMSIG(outcome.wait_status), ", ",
-                                                   strsignal(WTERMSIG(outcome.wait_status))));
+    const int signal = WTERMSIG(outcome.wait_status);
+    const char* const name = sigdescr_np(signal);
+    return absl::InvalidArgumentError(absl::StrCat("crashes while it is loaded: signal ", signal,
+                                                   ", ", name == nullptr ? "unknown" : name));
   }
-  if (absl::ConsumePrefix(&said, kBad)) return absl::InvalidArgumentError(said);
-  if (said == kGood && WEXITSTATUS(outcome.wait_status) == 0) return absl::OkStatus();
+  absl::string_view said = outcome.answer;
+  if (absl::ConsumePrefix(&said, kBad)) {
+    // It becomes a string of the API, in which no other bytes may be.
+    return absl::InvalidArgumentError(Printable(said.substr(0, kMaxAnswerBytes)));
+  }
+  if (said == kGood && outcome.wait_status == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "ends the process while it is loaded, with status ", WEXITSTATUS(outcome.wait_status)));
 }

@@ -18,6 +18,17 @@ struct ProbeOptions {
   Clock* clock = SystemClock();
 };
 
+// What became of the process in which an object was loaded.
+struct ProbeOutcome {
+  std::string answer;   // What it wrote: the object may have written it as well as RunProbe().
+  bool ended = false;   // By itself, within the limit.
+  int wait_status = 0;  // As waitpid() gives it.
+};
+
+// What `outcome` says of the object: OK, or INVALID_ARGUMENT in printable ASCII, whatever the
+// answer was.
+absl::Status JudgeProbe(const ProbeOutcome& outcome, absl::Duration limit);
+
 // Loads the shared object at `path` in a process of its own and reads what it declares.
 // INVALID_ARGUMENT says what is wrong with it, whatever it did there: crash, hang, end the process,
 // declare nonsense. UNAVAILABLE where no process could be made.

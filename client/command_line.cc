@@ -9,6 +9,8 @@
 #include "client/checkpoint_flags.h"
 #include "client/generation_flags.h"
 #include "client/slurm_flags.h"
+#include "common/status.h"
+#include "common/utf8.h"
 #include "common/version.h"
 
 namespace plumbline::client {
@@ -32,7 +34,7 @@ constexpr char kFooter[] =
     "  plumbline selftest\n"
     "  plumbline compare A.safetensors B.safetensors\n"
     "  plumbline compare-media A.mp4 B.mp4\n"
-    "  plumbline decode --checkpoint=H3 --latents=latents.safetensors --out=video.mp4\n"
+    "  plumbline decode --checkpoint=H3 --latents=latents.safetensors --output=video.mp4\n"
     "  plumbline cluster slurm submit --server=HOST:PORT --workers=8 --partition=PREEMPTABLE \\\n"
     "      -- --checkpoint-root=CHECKPOINTS\n"
     "\n"
@@ -73,6 +75,11 @@ class Parser {
   }
 
   absl::StatusOr<std::variant<CommandLine, HelpText>> Parse(int argc, const char* const* argv) {
+    for (int i = 1; i < argc; ++i) {
+      if (IsUtf8(argv[i])) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(argv[i]), " is not UTF-8, which all that is asked for must be"));
+    }
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -549,7 +556,7 @@ class Parser {
                      "FILE or worker:PATH; their .mp4 is made")
         ->excludes(latents);
     source->require_option(1);
-    AddRepeated(command, "--out", &flags->out,
+    AddRepeated(command, "--output", &flags->out,
                 "FILE.mp4, .wav, .png or .safetensors to write; repeatable, one of\n"
                 "each kind")
         ->required();

@@ -95,10 +95,17 @@ TEST(CommandLineTest, ARuleIsGivenOrFrozen) {
       HasSubstr("--freeze-rule excludes --rule"));
 }
 
+TEST(CommandLineTest, TakesNothingThatTheApiCannotSay) {
+  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=a\xff"}),
+              HasSubstr("is not UTF-8"));
+  EXPECT_EQ(ParseAs<DecodeLatents>({"decode", "--latents=\xc3\xa9", "--output=a.png"}).latents,
+            "\xc3\xa9");
+}
+
 TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
   const auto command = ParseAs<DecodeLatents>(
-      {"decode", "--checkpoint=H3", "--latents=latents.safetensors", "--out=a.MP4", "--out=a.wav",
-       "--frames=u8", "--tile=512", "--tile-overlap=0", "--image-frame=3"});
+      {"decode", "--checkpoint=H3", "--latents=latents.safetensors", "--output=a.MP4",
+       "--output=a.wav", "--frames=u8", "--tile=512", "--tile-overlap=0", "--image-frame=3"});
   EXPECT_FALSE(NamesRun(command.latents));
   const auto request = DecodeRequest(command, "", PathStyle::kAsWritten, &NameAsArtifact);
   ASSERT_TRUE(request.ok()) << request.status();
@@ -115,7 +122,7 @@ TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
 
   // A run brings its checkpoint along.
   const auto of_run =
-      ParseAs<DecodeLatents>({"decode", "--latents=0123abcd", "--out=f.safetensors"});
+      ParseAs<DecodeLatents>({"decode", "--latents=0123abcd", "--output=f.safetensors"});
   EXPECT_TRUE(NamesRun(of_run.latents));
   EXPECT_TRUE(NamesRun("runs/0123"));
   EXPECT_FALSE(NamesRun("0123abcg"));
@@ -125,15 +132,15 @@ TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
   EXPECT_EQ(asked->spec.decode().run(), "runs/x");
   EXPECT_EQ(asked->spec.checkpoint(), "");
 
-  for (const char* out : {"--out=video", "--out=video.avi"}) {
+  for (const char* out : {"--output=video", "--output=video.avi"}) {
     const auto wrong = ParseAs<DecodeLatents>({"decode", "--latents=0123abcd", out});
     EXPECT_THAT(
         DecodeRequest(wrong, "runs/x", PathStyle::kAsWritten, &NameAsArtifact).status().message(),
         HasSubstr(".mp4, .wav, .png or .safetensors"));
   }
-  EXPECT_THAT(ParseError({"decode", "--latents=a", "--out=a.png", "--no-tiling", "--tile=256"}),
+  EXPECT_THAT(ParseError({"decode", "--latents=a", "--output=a.png", "--no-tiling", "--tile=256"}),
               HasSubstr("excludes"));
-  EXPECT_THAT(ParseError({"decode", "--latents=a"}), HasSubstr("--out"));
+  EXPECT_THAT(ParseError({"decode", "--latents=a"}), HasSubstr("--output"));
 }
 
 std::string WriteContract(const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,29 @@ TEST_F(CommandsTest, TheVerdictIsTheExitStatus) {
   EXPECT_EQ(run(v1::OUTCOME_NOT_JUDGED), 0);
   verdict.set_outcome(v1::OUTCOME_FAILED);
   EXPECT_EQ(Run({"report", "fake"}), 1);
+}
+
+// Before anything is computed that could not be kept.
+TEST_F(CommandsTest, ABundleThatCannotBeMadeIsToldBeforeTheJob) {
+  const std::string file = TempPath("a_file");
+  ASSERT_TRUE(WriteFileAtomically(file, "x").ok());
+  const std::string full = TempPath("full");
+  std::filesystem::create_directories(full + "/in");
+  for (const std::string& folder : {file, file + "/in/it", full}) {
+    EXPECT_EQ(Run({"submit", "block-replay", "--checkpoint=synthetic:tiny",
+                   ("--bundle=" + folder).c_str()}),
+              kExitBadRequest)
+        << folder;
+    EXPECT_THAT(error_, HasSubstr("--bundle")) << folder;
+    EXPECT_THAT(error_, HasSubstr("a new or an empty folder")) << folder;
+  }
+  EXPECT_THAT(coordinator_.created(), IsEmpty());
+  const std::string made = TempPath("made/for/it");
+  EXPECT_EQ(Run({"submit", "block-replay", "--checkpoint=synthetic:tiny",
+                 ("--bundle=" + made + "/").c_str()}),
+            kExitPassed)
+      << error_;
+  EXPECT_TRUE(std::filesystem::exists(made + "/SHA256SUMS"));
 }
 
 TEST_F(CommandsTest, ARefusalNamesFlagFieldAndAcceptedValues) {

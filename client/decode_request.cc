@@ -15,7 +15,7 @@
 namespace plumbline::client {
 namespace {
 
-constexpr char kOutFlag[] = "--out";
+constexpr char kOutputFlag[] = "--output";
 // The shortest part of a run's ID that stands for it.
 constexpr size_t kShortestId = 8;
 
@@ -36,7 +36,7 @@ absl::StatusOr<v1::ArtifactRole> RoleOf(const std::string& path) {
   for (const OutputKind& kind : kOutputs) {
     if (absl::EndsWith(lower, kind.extension)) return kind.role;
   }
-  return FieldError(kOutFlag, absl::StrCat(Quoted(path), " does not say what to make"),
+  return FieldError(kOutputFlag, absl::StrCat(Quoted(path), " does not say what to make"),
                     "a name that ends in .mp4, .wav, .png or .safetensors");
 }
 
@@ -70,14 +70,14 @@ absl::StatusOr<JobRequest> DecodeRequest(const DecodeLatents& flags, const std::
   for (const std::string& path : flags.out) {
     PLUMBLINE_ASSIGN_OR_RETURN(const v1::ArtifactRole role, RoleOf(path));
     if (!made.emplace(role, path).second) {
-      return FieldError(kOutFlag,
+      return FieldError(kOutputFlag,
                         absl::StrCat(Quoted(path), " and ", Quoted(made[role]), " are of one kind"),
                         "one file of each kind");
     }
     decode.add_outputs(role);
     request.outputs.push_back({role, path});
   }
-  names.Add("decode.outputs", kOutFlag, "");
+  names.Add("decode.outputs", kOutputFlag, "");
   decode.set_frames_u8(flags.frames == "u8");
   if (flags.tile.has_value()) decode.set_tile(*flags.tile);
   if (flags.tile_overlap.has_value()) decode.set_tile_overlap(*flags.tile_overlap);
@@ -101,7 +101,7 @@ absl::StatusOr<JobRequest> KeptFramesRequest(const DecodeLatents& flags,
   for (const std::string& path : flags.out) {
     PLUMBLINE_ASSIGN_OR_RETURN(const v1::ArtifactRole role, RoleOf(path));
     if (role != v1::ARTIFACT_ROLE_VIDEO || flags.out.size() > 1) {
-      return FieldError(kOutFlag, "of kept frames one video is made", "one FILE.mp4");
+      return FieldError(kOutputFlag, "of kept frames one video is made", "one FILE.mp4");
     }
     decode.add_outputs(role);
     request.outputs.push_back({role, path});

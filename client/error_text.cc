@@ -10,6 +10,19 @@
 
 namespace plumbline::client {
 
+namespace {
+
+// A message that begins with a field, "FIELD: what is wrong", with the flag that set it.
+std::string WithFlag(absl::string_view message, const FlagNames& flags) {
+  const size_t colon = message.find(": ");
+  const FlagNames::Flag* const flag =
+      colon == absl::string_view::npos ? nullptr : flags.Find(message.substr(0, colon));
+  if (flag == nullptr) return std::string(message);
+  return absl::StrCat(flag->flag, " (", message.substr(0, colon), ")", message.substr(colon));
+}
+
+}  // namespace
+
 std::string ErrorText(const absl::Status& status, const FlagNames& flags, const Style& style) {
   const std::vector<FieldViolation> violations = GetFieldViolations(status);
   std::string out = absl::StrCat(style.Paint(Ink::kBad, absl::StatusCodeToString(status.code())));
@@ -20,7 +33,7 @@ std::string ErrorText(const absl::Status& status, const FlagNames& flags, const 
         return absl::StrContains(status.message(), violation.description);
       });
   if (!repeats) {
-    absl::StrAppend(&out, ": ", status.message());
+    absl::StrAppend(&out, ": ", WithFlag(status.message(), flags));
   } else if (violations.size() == 1) {
     absl::StrAppend(&out, ": the request cannot be accepted");
   } else {

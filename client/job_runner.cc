@@ -1,5 +1,7 @@
 #include "client/job_runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -80,14 +82,27 @@ absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job)
 }
 
 absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (!std::filesystem::exists(folder, error) && !error) return absl::OkStatus();
-  if (!error && std::filesystem::is_directory(folder, error) &&
-      std::filesystem::is_empty(folder, error) && !error) {
-    return absl::OkStatus();
+  // What there is of the path already: the rest is made in it.
+  fs::path there = fs::absolute(folder, error).lexically_normal();
+  if (!there.has_filename()) there = there.parent_path();
+  const fs::path wanted = there;
+  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path()) {
+    there = there.parent_path();
   }
-  return FieldError(flag, absl::StrCat(Quoted(folder), " holds something already"),
-                    "a new or an empty folder");
+  if (!fs::is_directory(there, error) || access(there.c_str(), W_OK | X_OK) != 0) {
+    return FieldError(
+        flag,
+        absl::StrCat(Quoted(folder), " cannot be made: ", Quoted(there.string()),
+                     fs::is_directory(there, error) ? " may not be written to" : " is no folder"),
+        "a new or an empty folder");
+  }
+  if (there == wanted && !fs::is_empty(there, error)) {
+    return FieldError(flag, absl::StrCat(Quoted(folder), " holds something already"),
+                      "a new or an empty folder");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadSigningKey(const std::string& path) {
@@ -108,10 +123,12 @@ absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1
   for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE)) {
     if (rules.count(artifact.sha256()) > 0) continue;
     // Files come to files; this one stays only until it is read.
-    const std::string path = absl::StrCat(folder, ".rule.tmp");
+    const std::string path = absl::StrCat(folder, "/rule.tmp");
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return FileError(folder, "cannot be made", error.value());
     PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session, artifact, path));
     absl::StatusOr<std::string> text = ReadFile(path, kMaxRuleBytes);
-    std::error_code error;
     std::filesystem::remove(path, error);
     PLUMBLINE_ASSIGN_OR_RETURN(rules[artifact.sha256()], std::move(text));
   }
@@ -328,7 +345,7 @@ absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
     PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(signing_key_).status());
   }
   for (const auto& [role, path] : request.outputs) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--out", path));
+    PLUMBLINE_RETURN_IF_ERROR(check("--output", path));
   }
   return absl::OkStatus();
 }

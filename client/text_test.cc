@@ -354,6 +354,11 @@ TEST(ErrorTextTest, APlaceInAFileIsTheFlagsThatNamedIt) {
   flags.Add("full_model.rule", "--rule", "rule.json");
   EXPECT_EQ(flags.Find("full_model.rule: binds.device_class")->flag, "--rule");
   EXPECT_EQ(flags.Find("full_model.rules"), nullptr);
+  // Of errors without details too.
+  EXPECT_EQ(ErrorText(absl::InvalidArgumentError("full_model.rule: NUL byte"), flags, Style()),
+            "INVALID_ARGUMENT: --rule (full_model.rule): NUL byte\n");
+  EXPECT_EQ(ErrorText(absl::NotFoundError("jobs/7: full_model.rule: gone"), flags, Style()),
+            "NOT_FOUND: jobs/7: full_model.rule: gone\n");
 }
 
 TEST(ErrorTextTest, KeepsAMessageThatSaysMore) {

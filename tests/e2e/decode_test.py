@@ -52,7 +52,7 @@ class DecodeTest(harness.Case):
     def decode(self, out, *flags):
         report = self.path("report.json")
         ended = self.run_client(
-            "decode", "--checkpoint=checkpoint", f"--latents={self.latents}", f"--out={out}",
+            "decode", "--checkpoint=checkpoint", f"--latents={self.latents}", f"--output={out}",
             f"--report={report}", *TILES, *flags,
         )  # fmt: skip
         self.assertEqual(ended.status, 0, ended)
@@ -77,7 +77,7 @@ class DecodeTest(harness.Case):
         self.start_server()
         self.start_worker("a")
         out = self.path("decoded.safetensors")
-        report = self.decode(out, f"--out={self.path('sound.wav')}", f"--out={self.path('a.png')}")
+        report = self.decode(out, f"--output={self.path('sound.wav')}", f"--output={self.path('a.png')}")
         made = harness.read_safetensors(out)
         video, audio = self.expected
         self.assertEqual(made["decoded"][1], video[1])
@@ -115,7 +115,7 @@ class DecodeTest(harness.Case):
             killed = self.start_worker("killed", environment={"PLUMBLINE_CRASH_POINT": point})
             out = self.path(f"{i}.safetensors")
             client = self.start_client(
-                "decode", "--checkpoint=checkpoint", f"--latents={self.latents}", f"--out={out}",
+                "decode", "--checkpoint=checkpoint", f"--latents={self.latents}", f"--output={out}",
                 "--composition=candidate", f"--report={self.path(f'{i}.json')}", *TILES,
             )  # fmt: skip
             self.assertEqual(self.await_end(killed), 137, point)
@@ -158,7 +158,7 @@ class DecodeTest(harness.Case):
         # The run by its name, decoded as the generation has.
         out = self.path("run.safetensors")
         ended = self.run_client(
-            "decode", f"--latents={generation['run']}", f"--out={out}",
+            "decode", f"--latents={generation['run']}", f"--output={out}",
             f"--report={self.path('run.json')}",
         )  # fmt: skip
         self.assertEqual(ended.status, 0, ended)
@@ -172,7 +172,7 @@ class DecodeTest(harness.Case):
     def test_bad_requests_are_named(self):
         self.start_server()
         self.start_worker("a")
-        out = f"--out={self.path('x.safetensors')}"
+        out = f"--output={self.path('x.safetensors')}"
         few = self.path("few.safetensors")
         harness.write_safetensors(
             few, {"z": ("F32", [1, 24, 2, 4, 4], bytes(4 * 24 * 2 * 4 * 4))}

@@ -111,7 +111,7 @@ class QualityTest(harness.Case):
         roles = {each["role"]: each["name"] for each in self.get_job(job)["artifacts"]}
         self.assertNotIn("ARTIFACT_ROLE_VIDEO", roles)
         kept = roles["ARTIFACT_ROLE_KEPT_FRAMES"]
-        later = self.start_client("decode", f"--kept={kept}", f"--out={self.path('later.mp4')}")
+        later = self.start_client("decode", f"--kept={kept}", f"--output={self.path('later.mp4')}")
         # It waits for a worker that has what this one lacks.
         self.start_worker("with")
         self.assertEqual(self.await_end(later), 0, self.log_of(later))
@@ -119,7 +119,7 @@ class QualityTest(harness.Case):
         self.await_end(without)
         run = self.report(job)["tasks"][0]["generation"]["run"]
         ended = self.run_client(
-            "decode", f"--latents={run}", f"--out={self.path('again.mp4')}", "--composition=golden"
+            "decode", f"--latents={run}", f"--output={self.path('again.mp4')}", "--composition=golden"
         )
         self.assertEqual(ended.status, 0, ended)
         self.assertEqual(

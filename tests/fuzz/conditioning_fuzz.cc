@@ -1,11 +1,7 @@
 // Conditioning files, as a whole: header, tensors, values.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <string>
-
 #include "common/safetensors.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/memory_file.h"
 #include "worker/h3/conditioning.h"
 #include "worker/h3/config.h"
 #include "worker/h3/generation_contract.h"
@@ -17,17 +13,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                       "num_audio_latents": 5, "num_inference_steps": 4})",
                                   "contract")
           .value());
-  const int file = memfd_create("conditioning", MFD_CLOEXEC);
-  if (file < 0 || write(file, data, size) != static_cast<ssize_t>(size)) std::abort();
+  const fuzz::MemoryFile file(fuzz::Input(data, size).Rest());
   SafetensorsOptions options;
   options.limits.max_tensors = 1000;
-  {
-    const auto tensors = SafetensorsFile::Open("/proc/self/fd/" + std::to_string(file), options);
-    if (tensors.ok()) {
-      const auto read = h3::ReadConditioning(*tensors, h3::TinyConfig(), *contract);
-      if (read.ok()) h3::GenerationLayout(*contract, *read, "F").IgnoreError();
-    }
-  }
-  close(file);
+  const auto tensors = SafetensorsFile::Open(file.path(), options);
+  if (!tensors.ok()) return 0;
+  const auto read = h3::ReadConditioning(*tensors, h3::TinyConfig(), *contract);
+  if (read.ok()) h3::GenerationLayout(*contract, *read, "F").IgnoreError();
   return 0;
 }

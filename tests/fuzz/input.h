@@ -2,6 +2,7 @@
 #ifndef PLUMBLINE_TESTS_FUZZ_INPUT_H_
 #define PLUMBLINE_TESTS_FUZZ_INPUT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,6 +25,22 @@ class Input {
     --size_;
     return *data_++;
   }
+  // The next bytes as a number, little-endian; 0 for those that there are not.
+  template <typename T>
+  T Number() {
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t{Byte()} << (8 * i);
+    return static_cast<T>(value);
+  }
+  // As many of the next bytes as the two before them say, and there are.
+  absl::string_view Text() {
+    const size_t size = std::min<size_t>(Number<uint16_t>(), size_);
+    const absl::string_view text = Rest().substr(0, size);
+    data_ += size;
+    size_ -= size;
+    return text;
+  }
+  bool IsAtEnd() const { return size_ == 0; }
   absl::string_view Rest() const { return {reinterpret_cast<const char*>(data_), size_}; }
   absl::Span<const uint8_t> Bytes() const { return {data_, size_}; }
 

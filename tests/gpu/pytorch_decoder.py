@@ -161,7 +161,7 @@ def main():
             out = f"{folder}/decoded.safetensors"
             subprocess.run(
                 [plumbline, "decode", f"--checkpoint={golden}/checkpoint",
-                 f"--latents={golden}/video_vae_io.safetensors", f"--out={out}", f"--composition={composition}",
+                 f"--latents={golden}/video_vae_io.safetensors", f"--output={out}", f"--composition={composition}",
                  f"--tile={TILE}", f"--tile-overlap={OVERLAP}"],
                 check=True, stdout=subprocess.DEVNULL,
                 env={"PLUMBLINE_STATE_DIR": folder, "PATH": "/usr/bin:/bin", "HOME": folder,

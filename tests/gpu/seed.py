@@ -57,7 +57,7 @@ def media(part):
         for name, run in part.state["generate"]["runs"].items():
             path = os.path.join(folder, f"{name}.mp4")
             start = time.monotonic()
-            service.client("decode", f"--latents={run}", f"--out={path}")
+            service.client("decode", f"--latents={run}", f"--output={path}")
             found[name] = {"bytes": os.path.getsize(path), "seconds": time.monotonic() - start}
     return found
 

@@ -11,6 +11,7 @@
 #include "client/slurm_flags.h"
 #include "common/status.h"
 #include "common/utf8.h"
+#include "common/command_reference.h"
 #include "common/version.h"
 
 namespace plumbline::client {
@@ -53,6 +54,7 @@ class Parser {
   explicit Parser(CommandLine* line) : app_(kDescription, "plumbline"), line_(line) {
     app_.footer(kFooter);
     app_.set_version_flag("--version", absl::StrCat("plumbline ", kVersion));
+    AddReferenceFlag(&app_);
     app_.require_subcommand(1);
     app_.get_formatter()->column_width(36);
     AddServerFlags();

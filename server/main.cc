@@ -14,9 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "common/command_reference.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/service_manager.h"
 #include "common/status.h"
+#include "common/version.h"
 #include "nlohmann/json.hpp"
 #include "server/coordinator.h"
 #include "server/store/backups.h"
@@ -148,8 +151,11 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
     PLUMBLINE_RETURN_IF_ERROR(
         WriteFileAtomically(flags.ready_file, absl::StrCat(ready.dump(), "\n")));
   }
+  const ServiceManager manager = ServiceManager::FromEnvironment();
+  manager.Tell(absl::StrCat("READY=1\nSTATUS=serving ", coordinator->addresses()[0], "\n"));
   int signal = 0;
   sigwait(&signals, &signal);
+  manager.Tell("STOPPING=1\n");
   Log(LogLevel::kInfo, "shutting down", {{"signal", signal}});
   coordinator->Shutdown(kShutdownGrace);
   return absl::OkStatus();
@@ -161,6 +167,8 @@ int Main(int argc, char** argv) {
       "The coordinator of Plumbline: takes jobs, gives their tasks to workers, and keeps "
       "what comes of them.",
       "plumbline-server");
+  app.set_version_flag("--version", absl::StrCat("plumbline-server ", kVersion));
+  AddReferenceFlag(&app);
   app.add_option("--listen", flags.listen,
                  "Serve gRPC at HOST:PORT (port 0: a free one) or unix:PATH")
       ->capture_default_str();

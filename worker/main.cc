@@ -18,8 +18,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/command_reference.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/service_manager.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "kernels/identity/embedded.h"
@@ -56,6 +58,7 @@ struct Flags {
 void AddFlags(CLI::App* app, Flags* flags) {
   WorkerOptions& worker = flags->worker;
   app->set_version_flag("--version", absl::StrCat("plumbline-worker ", kVersion));
+  AddReferenceFlag(app);
   app->add_option("--server", worker.server, "the coordinator: HOST:PORT or unix:PATH")
       ->envname("PLUMBLINE_SERVER")
       ->required();
@@ -241,11 +244,16 @@ absl::StatusOr<int> RunWorker(const Flags& flags) {
        {"grpc", WithPort(flags.worker.grpc_address, worker->grpc_port())},
        {"kernel_identity", flags.worker.kernel_identity.sha256}});
   const SignalThread signals(worker.get(), flags.worker.clock);
+  // Ready before it is registered: a coordinator that is away is waited for, however long, and a
+  // worker that waits needs no other start.
+  const ServiceManager manager = ServiceManager::FromEnvironment();
+  manager.Tell(absl::StrCat("READY=1\nSTATUS=waiting for ", flags.worker.server, "\n"));
   PLUMBLINE_RETURN_IF_ERROR(worker->AwaitRegistration());
   // It may have been told to end before it ever was registered.
   if (!flags.ready_file.empty() && !worker->name().empty()) {
     PLUMBLINE_RETURN_IF_ERROR(WriteReadyFile(flags, *worker));
   }
+  manager.Tell(absl::StrCat("STATUS=", worker->name(), " of ", flags.worker.server, "\n"));
   PLUMBLINE_RETURN_IF_ERROR(worker->Wait());
   return signals.told() ? flags.preempted_exit_status : 0;
 }

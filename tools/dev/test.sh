@@ -1,6 +1,7 @@
 # ./dev test: every check that must pass before a change goes in. The last line is 'N passed, N failed, N skipped'.
 
 source tools/dev/format.sh
+source tools/dev/package.sh
 source tools/dev/web.sh
 
 # Tests the Bazel targets given behind --, with the flags before it, and notes the results for the summary.
@@ -11,7 +12,7 @@ run_tests() {
   event_files+=("$events")
 }
 
-# What only --full runs: the sanitizers over the unit tests, and the CLI as it is shipped.
+# What only --full runs: the sanitizers over the unit tests, the CLI as it is shipped, and packages as they are installed.
 run_full_tests() {
   local unit_tests=(//common/... //kernels/... //worker/... //server/... //client/... //tests/fuzz/...)
   echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
@@ -20,6 +21,10 @@ run_full_tests() {
   run_tests --config=tsan -- "${unit_tests[@]}"
   echo "== Release build"
   run_tests --config=release -- //tests/release:static_binary_test
+  echo "== Packages: installed, used and purged in a Debian of their own, and as images"
+  local status=0
+  { ./dev package --cpu && python3 -B tests/release/packages_test.py dist; } || status=1
+  checks+=(--check "packages=$status")
 }
 
 # The gRPC-Web clients that tests/e2e/web_clients_test.py uses, pinned by their package-lock.json.
@@ -46,6 +51,7 @@ dev_test() {
   require_packages test
   if [[ -n "$full" ]]; then
     require_packages package
+    require_packages full
     unpack_static_sources
   fi
   install_buildifier

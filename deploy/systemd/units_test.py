@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from tools import skippable
+from tests.e2e import case_results
 
 UNITS = pathlib.Path("deploy/systemd").resolve()
 NAMES = ["plumbline-server.service", "plumbline-worker.service", "plumbline-worker@.service"]
@@ -198,4 +198,4 @@ class RunningTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    skippable.main()
+    case_results.main()

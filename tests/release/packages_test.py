@@ -5,13 +5,16 @@
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 DIST = pathlib.Path(sys.argv.pop()).resolve()
@@ -221,16 +224,17 @@ class ContainerTest(unittest.TestCase):
         storage = ["--root", self.store / "root", "--runroot", self.store / "run", "--storage-driver", "vfs"]
         command = ["buildah", *storage, "run", "--isolation", "chroot", "--volume", f"{self.shared}:/shared", container, "--"]
         process = subprocess.Popen([str(word) for word in [*command, *words]], stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True)
+                                   stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self.addCleanup(self.end, process)
         return process
 
     def end(self, process):
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=30)
-        process.kill()
-        process.wait()
+        # What runs in the container is of the same group, and would outlive buildah.
+        for signal_number in [signal.SIGTERM, signal.SIGKILL]:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal_number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=30)
         process.stdout.close()
 
     def user_of(self, image):
@@ -249,16 +253,16 @@ class ContainerTest(unittest.TestCase):
         mounted = pathlib.Path(self.buildah("mount", container).strip())
         self.assertEqual(sorted(path.name for path in (mounted / "usr/bin").iterdir()), ["plumbline", "plumbline-server"])
 
-        socket = "unix:/shared/socket"
-        server = self.start("server", "plumbline-server", f"--listen={socket}", "--http=127.0.0.1:0",
+        server = self.start("server", "plumbline-server", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
                             "--data-dir=/shared/data", "--web-dir=/usr/share/plumbline/web", "--ready-file=/shared/ready")
         self.wait_for(self.shared / "ready", server)
-        worker = self.start("worker", "plumbline-worker", f"--server={socket}", "--state-dir=/shared/worker",
+        address = json.loads((self.shared / "ready").read_text())["listen"]
+        worker = self.start("worker", "plumbline-worker", f"--server={address}", "--state-dir=/shared/worker",
                             "--device=cpu", "--ready-file=/shared/worker-ready")
         self.wait_for(self.shared / "worker-ready", worker)
         self.assertEqual((self.shared / "data").stat().st_uid, 10001)
         self.assertEqual((self.shared / "worker").stat().st_uid, 10002)
-        client = self.start("cli", "plumbline", "submit", "block-replay", f"--server={socket}",
+        client = self.start("cli", "plumbline", "submit", "block-replay", f"--server={address}",
                             "--checkpoint=synthetic:tiny", "--layouts=tiny", "--wait")
         output = client.communicate(timeout=WAIT_S)[0]
         self.assertEqual(client.returncode, 0, output)
@@ -266,7 +270,9 @@ class ContainerTest(unittest.TestCase):
 
     def wait_for(self, path, process):
         """Until the file is there, or the process that writes it has ended."""
+        deadline = time.monotonic() + WAIT_S
         while not path.exists():
+            self.assertLess(time.monotonic(), deadline, f"never: {path}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.1)
                 self.fail(process.communicate()[0])

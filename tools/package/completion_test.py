@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from tools import skippable
+from tests.e2e import case_results
 
 TOOLS = pathlib.Path("tools/package").resolve()
 PROGRAMS = [
@@ -183,4 +183,4 @@ class ManualTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    skippable.main()
+    case_results.main()

@@ -9,9 +9,9 @@
 #include "client/checkpoint_flags.h"
 #include "client/generation_flags.h"
 #include "client/slurm_flags.h"
+#include "common/command_reference.h"
 #include "common/status.h"
 #include "common/utf8.h"
-#include "common/command_reference.h"
 #include "common/version.h"
 
 namespace plumbline::client {

@@ -43,7 +43,7 @@ worker_pid=$!
 wait_for worker.json "$worker_pid"
 plumbline submit block-replay --server="$server" --checkpoint=/demo/checkpoint --layouts=tiny --backward --wait
 job="$(plumbline submit generation --server="$server" --checkpoint=/demo/checkpoint --contract=contract.json \
-  --conditioning=conditioning.safetensors --latents-only)"
+  --conditioning=conditioning.safetensors --composition=provider --latents-only)"
 plumbline jobs watch "$job" --server="$server" >watch.log || { cat watch.log worker.log; exit 1; }
 plumbline runs list --server="$server" --job="$job"
 kill "$worker_pid" && wait "$worker_pid"

@@ -154,7 +154,13 @@ TEST_F(StoreCheckTest, NamesWhatIsMissingOrDoesNotFit) {
     EXPECT_THAT(Problems(), Contains(HasSubstr(each.problem)));
   }
   Put(Family::kJobs, keys::Job(2), "\xff\xff");
-  EXPECT_THAT(Problems(), Contains(HasSubstr("is unreadable")));
+  EXPECT_THAT(Problems(), Contains(HasSubstr("jobs key j")));
+  for (const std::string& key : {keys::Worker("workers/one"), keys::Share("red")}) {
+    Put(Family::kMeta, key, "\xff\xff");
+    EXPECT_THAT(Problems(), Contains(HasSubstr("default key " + key + " is unreadable")));
+  }
+  Put(Family::kArtifacts, keys::Upload("uploads/x"), "");
+  EXPECT_THAT(Problems(), Contains(HasSubstr("an upload's record names another one")));
 }
 
 TEST_F(StoreCheckTest, ReadsEveryByteOfArtifacts) {

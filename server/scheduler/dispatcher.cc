@@ -78,6 +78,8 @@ absl::Status Dispatcher::Start() {
   for (const int64_t number : jobs) PLUMBLINE_RETURN_IF_ERROR(LoadJob(number));
   PLUMBLINE_ASSIGN_OR_RETURN(const auto leases, store_->ReadLeases());
   for (const auto& [key, lease] : leases) PLUMBLINE_RETURN_IF_ERROR(LoadLease(key, lease));
+  PLUMBLINE_ASSIGN_OR_RETURN(const auto shares, store_->ReadShares());
+  scheduler_.RestoreShares(shares);
   scheduler_.EndRestore();
   if (WriteSet set = scheduler_.TakeChanges(); !set.empty()) Commit(std::move(set), nullptr);
   timer_ = std::thread([this] { TimerLoop(); });

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -13,8 +15,8 @@ namespace plumbline::server {
 
 // Shares the workers among groups of jobs: next is the group that has used the least of their time
 // since it last had nothing to do. Who comes back from idling has no credit for that, and who used
-// more than the rest has not lost its debt. In memory alone: a restart forgets all use. One thread
-// at a time.
+// more than the rest has not lost its debt. What must outlive the process is handed out and taken
+// back. One thread at a time.
 class FairShare {
  public:
   // Of a group that `quotas` does not name: that of `kEveryGroup`, if there is one.
@@ -30,6 +32,14 @@ class FairShare {
   void Begin(const std::string& group, absl::Time now);
   void End(const std::string& group, absl::Time begun, absl::Time now);
 
+  // Ends a call of whoever drives it: a group that has nothing to do by now idles, and not one that
+  // was without work in between. What attempts that ended have used, of the groups for which that
+  // has changed since the last call; nullopt: it is forgotten.
+  std::map<std::string, std::optional<absl::Duration>> TakeChanges();
+  // What was handed out, by a process before this one. Once, after all that waits and runs is told
+  // of.
+  void Restore(const std::map<std::string, absl::Duration>& used);
+
   // Smaller is sooner: time used, then tasks running.
   using Rank = std::tuple<absl::Duration, int>;
   Rank RankOf(const std::string& group, absl::Time now) const;
@@ -44,6 +54,8 @@ class FairShare {
     int waiting = 0;
     int running = 0;
     absl::Duration begun;  // Of what runs, since the epoch, together.
+    bool idle = true;
+    std::optional<absl::Duration> handed_out;  // Of `used`, last.
 
     bool active() const { return waiting > 0 || running > 0; }
     absl::Duration UsedBy(absl::Time now) const {
@@ -55,6 +67,7 @@ class FairShare {
 
   const std::map<std::string, int> quotas_;
   std::map<std::string, Group> groups_;
+  std::set<std::string> touched_;
 };
 
 }  // namespace plumbline::server

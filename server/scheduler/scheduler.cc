@@ -48,7 +48,7 @@ void Scheduler::RestoreLease(TaskKey key, const store::LeaseRecord& lease, int64
   task->lease->record = lease;
   task->lease->first_sequence = first_sequence;
   task->lease->last_sequence = last_sequence;
-  task->lease->begun = clock_->Now();
+  task->lease->begun = clock_->Now() - FromDuration(lease.held());
   fair_share_.Begin(jobs_.at(key.job).group, task->lease->begun);
   ExtendLease(key, task);
   const auto worker = workers_.find(lease.worker());
@@ -248,6 +248,7 @@ absl::StatusOr<int64_t> Scheduler::AcceptEvents(TaskKey key, int64_t token, int6
   }
   if (last <= known) return 0;
   task->lease->record.set_client_sequence(last);
+  *task->lease->record.mutable_held() = ToDuration(clock_->Now() - task->lease->begun);
   changes_.UpdateLease(key, task->lease->record);
   if (progress != nullptr) task->progress = *progress;
   return last - known;

@@ -94,6 +94,10 @@ class Scheduler {
   // and last events, 0 and 0 for none.
   void RestoreLease(TaskKey key, const store::LeaseRecord& lease, int64_t first_sequence,
                     int64_t last_sequence);
+  // What groups of the fair share have used; after all jobs and leases.
+  void RestoreShares(const std::map<std::string, absl::Duration>& used) {
+    fair_share_.Restore(used);
+  }
   // All jobs are there.
   void EndRestore();
 

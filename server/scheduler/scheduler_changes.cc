@@ -146,6 +146,9 @@ WriteSet Scheduler::TakeChanges() {
     }
   }
   for (const std::string& name : changed_workers_) changes_.PutWorker(workers_.at(name).record);
+  for (const auto& [group, used] : fair_share_.TakeChanges()) {
+    used.has_value() ? changes_.PutShare(group, *used) : changes_.DeleteShare(group);
+  }
   changed_tasks_.clear();
   changed_jobs_.clear();
   changed_workers_.clear();

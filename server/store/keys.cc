@@ -64,6 +64,8 @@ std::string Format() { return "format"; }
 std::string NewestJob() { return "newest_job"; }
 std::string Worker(absl::string_view name) { return absl::StrCat(Workers(), name); }
 std::string Workers() { return "worker/"; }
+std::string Share(absl::string_view group) { return absl::StrCat(Shares(), group); }
+std::string Shares() { return "share/"; }
 
 std::string Job(int64_t job) { return Jobs() + Number(job); }
 std::string Jobs() { return "j"; }

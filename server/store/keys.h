@@ -31,7 +31,7 @@ struct TaskKey {
 
 // Column families of the one database.
 enum class Family {
-  kMeta,       // "default": the format, workers
+  kMeta,       // "default": the format, workers, the fair share
   kJobs,       // jobs, their indices, tasks, task reports
   kLeases,     // TaskKey -> LeaseRecord, and the newest fencing token
   kEvents,     // (job, sequence) -> JobEvent, and the log of revisions
@@ -57,6 +57,8 @@ std::string Format();
 std::string NewestJob();  // -> the largest number given
 std::string Worker(absl::string_view name);
 std::string Workers();  // Prefix.
+std::string Share(absl::string_view group);
+std::string Shares();  // Prefix.
 
 // Family::kJobs.
 std::string Job(int64_t job);

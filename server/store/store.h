@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -126,6 +127,9 @@ class Store {
   absl::StatusOr<std::pair<int64_t, int64_t>> OldestAndNewestRevision() const;
 
   absl::StatusOr<std::vector<store::WorkerRecord>> ReadWorkers() const;
+
+  // By group of the fair share.
+  absl::StatusOr<std::map<std::string, absl::Duration>> ReadShares() const;
 
   absl::StatusOr<v1::Artifact> ReadArtifact(absl::string_view name) const;
   // What the job's tasks made, by task and file name.

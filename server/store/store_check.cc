@@ -9,6 +9,7 @@
 #include "common/files.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "server/proto_util.h"
 #include "server/store/artifact_files.h"
 #include "server/store/blob_store.h"
 #include "server/store/store_check_records.h"
@@ -43,6 +44,7 @@ absl::StatusOr<StoreCheck::Result> StoreCheck::Run(const std::string& data_dir, 
   check.CheckEvents();
   check.CheckRevisions();
   check.CheckAudit();
+  check.CheckWorkersAndShares();
   check.CheckArtifacts();
   check.CheckSteps();
   return std::move(check.result_);
@@ -73,7 +75,31 @@ void StoreCheck::CheckAudit() {
   });
 }
 
+void StoreCheck::CheckWorkersAndShares() {
+  Records<store::WorkerRecord>(
+      Family::kMeta, keys::Workers(),
+      [&](absl::string_view key, const store::WorkerRecord& record) {
+        if (key != keys::Worker(record.worker().name())) {
+          Problem(absl::StrCat("a worker's record names another one, ", record.worker().name()));
+        }
+      });
+  Records<store::ShareRecord>(
+      Family::kMeta, keys::Shares(), [&](absl::string_view key, const store::ShareRecord& record) {
+        if (FromDuration(record.used()) < absl::ZeroDuration()) {
+          Problem(absl::StrCat("group ", Quoted(key.substr(keys::Shares().size())),
+                               " of the fair share has used less than nothing"));
+        }
+      });
+}
+
 void StoreCheck::CheckArtifacts() {
+  Records<store::UploadRecord>(
+      Family::kArtifacts, keys::Uploads(),
+      [&](absl::string_view key, const store::UploadRecord& record) {
+        if (key != keys::Upload(record.name())) {
+          Problem(absl::StrCat("an upload's record names another one, ", record.name()));
+        }
+      });
   std::set<std::string> indexed;
   for (const char* const prefix : {"t", "s"}) {
     Note("read the artifacts' index",

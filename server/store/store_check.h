@@ -66,6 +66,7 @@ class StoreCheck {
 
   void CheckFiles();
   void CheckAudit();
+  void CheckWorkersAndShares();
   void CheckArtifacts();
   void CheckSteps();
   void CheckBlobs(const std::map<std::string, int32_t>& references);

@@ -4,6 +4,7 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "rocksdb/iterator.h"
+#include "server/proto_util.h"
 #include "server/store/store.h"
 #include "server/store/store_impl.h"
 
@@ -235,6 +236,18 @@ absl::StatusOr<std::vector<store::WorkerRecord>> Store::ReadWorkers() const {
         return true;
       }));
   return workers;
+}
+
+absl::StatusOr<std::map<std::string, absl::Duration>> Store::ReadShares() const {
+  std::map<std::string, absl::Duration> shares;
+  const std::string prefix = keys::Shares();
+  PLUMBLINE_RETURN_IF_ERROR(impl_->VisitRecords<store::ShareRecord>(
+      Family::kMeta, prefix, keys::PrefixEnd(prefix), false,
+      [&](absl::string_view key, const store::ShareRecord& record) {
+        shares[std::string(key.substr(prefix.size()))] = FromDuration(record.used());
+        return true;
+      }));
+  return shares;
 }
 
 absl::StatusOr<v1::Artifact> Store::ReadArtifact(absl::string_view name) const {

@@ -103,6 +103,14 @@ void WriteSet::PutWorker(const store::WorkerRecord& record) {
 
 void WriteSet::DeleteWorker(absl::string_view name) { Delete(Family::kMeta, keys::Worker(name)); }
 
+void WriteSet::PutShare(absl::string_view group, absl::Duration used) {
+  store::ShareRecord record;
+  *record.mutable_used() = ToDuration(used);
+  Put(Family::kMeta, keys::Share(group), record.SerializeAsString());
+}
+
+void WriteSet::DeleteShare(absl::string_view group) { Delete(Family::kMeta, keys::Share(group)); }
+
 void WriteSet::PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> task) {
   Put(Family::kArtifacts, keys::Artifact(artifact.name()), artifact.SerializeAsString());
   Put(Family::kArtifacts,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "proto/plumbline/v1/admin_service.pb.h"
 #include "proto/plumbline/v1/event.pb.h"
 #include "proto/plumbline/v1/job.pb.h"
@@ -58,6 +59,10 @@ class WriteSet {
 
   void PutWorker(const store::WorkerRecord& worker);
   void DeleteWorker(absl::string_view name);
+
+  // How much of the workers' time a group of the fair share has used.
+  void PutShare(absl::string_view group, absl::Duration used);
+  void DeleteShare(absl::string_view group);
 
   // `task`: what made it; unset for an upload, which is then found by its digest too.
   void PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> task);

@@ -255,7 +255,7 @@ class TaskRunner::Attempt {
     request->set_last_client_sequence(last_event.ok() ? *last_event : 0);
     request->set_task(task_.name());
     request->set_fencing_token(task_.fencing_token());
-    CrashPoint("worker.before_complete");
+    CrashPoint(CrashPlace::kWorkerBeforeComplete);
     return Retry([&] {
       return options_.coordinator->CompleteTask(*request, {absl::Seconds(20), task_.writes()});
     });

@@ -63,11 +63,11 @@ absl::Status BlobStore::Write(const std::vector<Blob>& blobs) {
   }
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Write(Unlogged(), batch_.get()), "write a blob"));
   if (batch_->GetDataSize() > kMaxKeptBytes) *batch_ = rocksdb::WriteBatch();
-  CrashPoint("store.blobs_written");
+  CrashPoint(CrashPlace::kStoreBlobsWritten);
   rocksdb::FlushOptions flush;
   flush.allow_write_stall = true;
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(db_->Flush(flush, family_), "flush a blob"));
-  CrashPoint("store.blobs_flushed");
+  CrashPoint(CrashPlace::kStoreBlobsFlushed);
   if (++flushes_ % kFlushesBetweenLogTrims == 0) {
     flush.wait = false;
     return FromRocksdb(db_->Flush(flush, logged_), "flush the store");

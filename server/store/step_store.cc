@@ -145,7 +145,7 @@ absl::StatusOr<bool> StepStore::QuarantineIfCorrupt(const std::string& sha256) {
     absl::MutexLock lock(&mutex_);
     index_.PutBlob(sha256, record);
   }
-  CrashPoint("store.blob_quarantined");
+  CrashPoint(CrashPlace::kStoreBlobQuarantined);
   // So that nothing, compaction above all, reads it again.
   PLUMBLINE_RETURN_IF_ERROR(blobs_.Delete({sha256}));
   return true;

@@ -170,7 +170,7 @@ absl::StatusOr<v1::PutStepResponse> StepStore::PutStep(const NewStep& step, v1::
   const absl::Time start = options_.clock->Now();
   absl::MutexLock writing(&write_mutex_);
   PLUMBLINE_RETURN_IF_ERROR(store_->CheckLease(step.task, step.fencing_token));
-  CrashPoint("store.step_received");
+  CrashPoint(CrashPlace::kStoreStepReceived);
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, RunToWrite(step));
 
   BlobChanges changes;
@@ -232,7 +232,7 @@ absl::StatusOr<v1::PutStepResponse> StepStore::PutStep(const NewStep& step, v1::
     CollectOrphans().status().IgnoreError();
     return refused;
   }
-  CrashPoint("store.step_recorded");
+  CrashPoint(CrashPlace::kStoreStepRecorded);
   {
     absl::MutexLock lock(&mutex_);
     index_.PutRun(run);

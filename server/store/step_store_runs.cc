@@ -156,7 +156,7 @@ absl::Status StepStore::DeleteRunLocked(const std::string& id,
     index_.DeleteRun(id);
     for (const auto& [sha256, record] : changes) index_.PutBlob(sha256, record);
   }
-  CrashPoint("store.run_deleted");
+  CrashPoint(CrashPlace::kStoreRunDeleted);
   return unreferenced.empty() ? absl::OkStatus() : blobs_.Delete(unreferenced);
 }
 

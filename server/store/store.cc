@@ -271,9 +271,9 @@ void Store::Impl::WriteLoop() {
     }
     if (result.ok() && batch.Count() > 0) {
       const absl::Time start = options_.clock->Now();
-      CrashPoint("store.before_commit");
+      CrashPoint(CrashPlace::kStoreBeforeCommit);
       result = FromRocksdb(db_->Write(SyncedWrite(), &batch), "write to the store");
-      CrashPoint("store.after_commit");
+      CrashPoint(CrashPlace::kStoreAfterCommit);
       if (options_.on_write) {
         options_.on_write(options_.clock->Now() - start, static_cast<int>(group.size()));
       }

@@ -55,7 +55,7 @@ absl::Status Store::Impl::CheckFormat() {
   // Each step may be cut off anywhere and is then made again: the version is written when all is
   // there. Version 1 had no runs, steps and blobs, whose families were made when it was opened.
   PLUMBLINE_RETURN_IF_ERROR(IndexFinishedJobs());
-  CrashPoint("store.before_format");
+  CrashPoint(CrashPlace::kStoreBeforeFormat);
   format_.set_version(kFormatVersion);
   return WriteFormat();
 }

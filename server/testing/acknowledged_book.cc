@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "server/store/testing/step_store_harness.h"
 #include "server/testing/acknowledged_load.h"
 
 namespace plumbline::server {
@@ -80,6 +81,11 @@ void AcknowledgedBook::BytesMayRot() {
   bytes_may_rot_ = true;
 }
 
+void AcknowledgedBook::DeletesRun(uint64_t seed) {
+  absl::MutexLock lock(&mutex_);
+  steps_.erase(seed);
+}
+
 bool AcknowledgedBook::MayBeGone(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const auto entry = jobs_.find(job);
@@ -135,6 +141,35 @@ void AcknowledgedBook::Check(const std::shared_ptr<grpc::Channel>& channel, size
     if (!may_end) Wrong(absl::StrCat(name, " cannot be asked for: ", status.error_message()));
     return;
   }
+  if (count == 0) CheckSteps(channel);
+}
+
+void AcknowledgedBook::CheckSteps(const std::shared_ptr<grpc::Channel>& channel) {
+  std::map<uint64_t, std::set<int32_t>> expected;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (bytes_may_rot_) return;
+    expected = steps_;
+  }
+  const auto stub = v1::WorkerService::NewStub(channel);
+  for (const auto& [seed, steps] : expected) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::GetStepRequest request;
+    request.set_run("runs/" + RunIdOf(seed));
+    if (!steps.empty()) request.set_count(*steps.rbegin() + 1);
+    const auto stream = stub->GetStep(&context, request);
+    v1::GetStepResponse response;
+    std::set<int32_t> there;
+    while (stream->Read(&response)) {
+      if (response.has_record()) there.insert(response.record().index());
+    }
+    stream->Finish();
+    for (const int32_t step : steps) {
+      if (there.count(step) > 0) continue;
+      Wrong(absl::StrCat("step ", step, " of seed ", seed, " was acknowledged and is not there"));
+    }
+  }
 }
 
 grpc::Status AcknowledgedBook::CheckJob(v1::JobService::Stub* stub, const std::string& name,
@@ -189,7 +224,10 @@ grpc::Status AcknowledgedBook::CheckEvents(v1::JobService::Stub* stub, const v1:
   std::map<std::string, std::map<int32_t, int64_t>> logs;
   std::map<std::string, int> reports;
   std::map<std::string, int32_t> superseded;
-  while (sequence < job.last_sequence() && stream->Read(&event)) {
+  bool ended = false;  // By itself: cancelled after that, its status would be the cancellation's.
+  while (sequence < job.last_sequence()) {
+    ended = !stream->Read(&event);
+    if (ended) break;
     if (event.sequence() != ++sequence) {
       Wrong(absl::StrCat(job.name(), ": event ", event.sequence(), " comes as number ", sequence));
       break;
@@ -211,15 +249,19 @@ grpc::Status AcknowledgedBook::CheckEvents(v1::JobService::Stub* stub, const v1:
       superseded[event.task()] = event.attempt_superseded().superseded_attempt();
     }
   }
-  context.TryCancel();
-  while (stream->Read(&event)) {
+  if (!ended) {
+    context.TryCancel();
+    while (stream->Read(&event)) {
+    }
   }
   const grpc::Status status = stream->Finish();
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return status;
   // One that was deleted meanwhile has none any more.
   if (sequence < job.last_sequence() && MayBeGone(job.name())) return grpc::Status::OK;
   if (sequence < job.last_sequence()) {
-    Wrong(absl::StrCat(job.name(), " has ", job.last_sequence(), " events and shows ", sequence));
+    Wrong(absl::StrCat(job.name(), " has ", job.last_sequence(), " events and shows ", sequence,
+                       "; the stream ended with status ", status.error_code(), " ",
+                       status.error_message()));
   }
   for (const auto& [task, entry] : entries.tasks) {
     for (const auto& [attempt, count] : entry.events) {

@@ -17,7 +17,6 @@ namespace plumbline::server {
 namespace {
 
 constexpr int32_t kSteps = 4;
-constexpr int64_t kStepBytes = 6000;
 constexpr int kEventsInABatch = 3;
 
 void SetDeadline(grpc::ClientContext* context) {
@@ -340,7 +339,7 @@ bool LoadWorker::ReadSteps(uint64_t seed, std::set<int32_t>* saved) {
                index = response.record().index();
                bytes.clear();
              } else if (response.has_trailer()) {
-               const TestStep expected = MakeTestStep(seed, index, "k", kStepBytes);
+               const TestStep expected = MakeTestStep(seed, index, "k", kLoadStepBytes);
                if (bytes != absl::StrJoin(expected.outputs, "")) {
                  book_->Wrong(absl::StrCat("step ", index, " of seed ", seed, " has other bytes"));
                }
@@ -355,7 +354,7 @@ bool LoadWorker::ReadSteps(uint64_t seed, std::set<int32_t>* saved) {
 }
 
 bool LoadWorker::PutStep(const v1::Lease& lease, uint64_t seed, int32_t index) {
-  const TestStep step = MakeTestStep(seed, index, "k", kStepBytes);
+  const TestStep step = MakeTestStep(seed, index, "k", kLoadStepBytes);
   const std::string bytes = absl::StrJoin(step.outputs, "");
   v1::PutStepResponse response;
   const grpc::Status status = Make([&](grpc::ClientContext* context) {

@@ -26,6 +26,9 @@
 
 namespace plumbline::server {
 
+// Of the larger output of every step that a LoadWorker saves.
+inline constexpr int64_t kLoadStepBytes = 6000;
+
 // What was acknowledged. Any thread may call.
 class AcknowledgedBook {
  public:
@@ -43,6 +46,8 @@ class AcknowledgedBook {
   // A worker was given a task: wrong if it was acknowledged as done.
   void Given(const std::string& task);
   void Wrong(std::string sentence);
+  // The steps of the seed may be gone from here on.
+  void DeletesRun(uint64_t seed);
   // From here on bytes of steps may be found corrupt, and such a step is computed again.
   void BytesMayRot();
 
@@ -52,8 +57,8 @@ class AcknowledgedBook {
   std::vector<std::string> problems() const;
   std::string Summary() const;
 
-  // Holds `count` jobs (0: all), chosen by chance, to the book, over a connection to a coordinator
-  // that is up, or may end meanwhile. Problems are noted.
+  // Holds `count` jobs (0: all, and all steps), chosen by chance, to the book, over a connection to
+  // a coordinator that is up, or may end meanwhile. Problems are noted.
   void Check(const std::shared_ptr<grpc::Channel>& channel, size_t count, std::mt19937* random,
              bool may_end = false);
 
@@ -80,6 +85,7 @@ class AcknowledgedBook {
   grpc::Status CheckJob(v1::JobService::Stub* stub, const std::string& name,
                         const Entries& entries);
   grpc::Status CheckEvents(v1::JobService::Stub* stub, const v1::Job& job, const Entries& entries);
+  void CheckSteps(const std::shared_ptr<grpc::Channel>& channel);
 
   std::atomic<int64_t> operations_{0};
   mutable absl::Mutex mutex_;

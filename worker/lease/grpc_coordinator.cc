@@ -125,11 +125,11 @@ class GrpcCoordinator final : public Coordinator {
     v1::PutStepRequest request;
     *request.mutable_header() = header;
     if (writer->Write(request)) {
-      CrashPoint("worker.during_put");
+      CrashPoint(CrashPlace::kWorkerDuringPut);
       WriteChunks(writer.get(), tensors, &request);
     }
     writer->WritesDone();
-    CrashPoint("worker.before_ack");
+    CrashPoint(CrashPlace::kWorkerBeforeAck);
     PLUMBLINE_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
     return response;
   }

@@ -243,7 +243,7 @@ void RemoteStepStore::UploadLoop() {
       if (stopping_ || !failure_.ok()) return;
       upload = &*upload_;  // Nobody touches it before it is acknowledged.
     }
-    CrashPoint("worker.before_put");
+    CrashPoint(CrashPlace::kWorkerBeforePut);
     absl::StatusOr<v1::StepRecord> record = Put(*upload);
     if (!record.ok()) {
       if (worker::IsLeaseLost(record.status())) task_->Stop(StopReason::kLeaseLost);
@@ -251,7 +251,7 @@ void RemoteStepStore::UploadLoop() {
       if (failure_.ok()) failure_ = record.status();
       return;
     }
-    CrashPoint("worker.after_ack");
+    CrashPoint(CrashPlace::kWorkerAfterAck);
     std::vector<std::string> tensors;
     {
       absl::MutexLock lock(&mutex_);

@@ -77,7 +77,7 @@ absl::StatusOr<DecodedUnit> KeptUnits::Get(
   }
   PLUMBLINE_ASSIGN_OR_RETURN(DecodedUnit unit, make());
   ++made_;
-  CrashPoint("worker.after_decode");
+  CrashPoint(CrashPlace::kWorkerAfterDecode);
   steps::SavedStep step;
   v1::StepRecord& record = step.record;
   record.set_index(index);

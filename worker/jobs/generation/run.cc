@@ -183,11 +183,11 @@ absl::StatusOr<Velocities> GenerationRun::Evaluate(v1::StepOrigin origin, double
        {"step", step},
        {"fencing_token", environment_.fencing_token},
        {"origin", v1::StepOrigin_Name(origin)}});
-  CrashPoint("worker.before_compute");
+  CrashPoint(CrashPlace::kWorkerBeforeCompute);
   const absl::Time start = context_.clock->Now();
   PLUMBLINE_ASSIGN_OR_RETURN(Velocities velocities, calls_->Evaluate(state_->Inputs()));
   *seconds = absl::ToDoubleSeconds(context_.clock->Now() - start);
-  CrashPoint("worker.after_compute");
+  CrashPoint(CrashPlace::kWorkerAfterCompute);
   return velocities;
 }
 

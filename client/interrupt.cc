@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "client/exit_status.h"
+#include "common/clock.h"
 
 namespace plumbline::client {
 namespace {
@@ -41,7 +42,9 @@ void Interrupt::Raise() {
 
 bool Interrupt::WaitFor(int milliseconds) const {
   absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&raised_), absl::Milliseconds(milliseconds));
+  Clock* const clock = SteadyClock();
+  return clock->AwaitUntil(&mutex_, absl::Condition(&raised_),
+                           clock->Now() + absl::Milliseconds(milliseconds));
 }
 
 Interrupt::Reaction::Reaction(Interrupt* interrupt, std::function<void()> reaction)

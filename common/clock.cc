@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "absl/time/clock.h"
+#include "common/alarm.h"
 
 namespace plumbline {
 namespace {
@@ -26,14 +27,20 @@ class UnjumpingClock final : public Clock {
 
   bool AwaitUntil(absl::Mutex* mutex, const absl::Condition& condition,
                   absl::Time deadline) override ABSL_SHARED_LOCKS_REQUIRED(mutex) {
-    // A mutex waits by the wall clock: not for long at a time, and then this one is asked.
-    constexpr absl::Duration kLongestWait = absl::Seconds(1);
-    while (true) {
-      const absl::Duration left = deadline - Now();
-      const absl::Duration wait = std::clamp(left, absl::ZeroDuration(), kLongestWait);
-      if (mutex->AwaitWithTimeout(condition, wait)) return true;
-      if (left <= kLongestWait && Now() >= deadline) return false;
+    if (deadline == absl::InfiniteFuture()) {
+      mutex->Await(condition);
+      return true;
     }
+    const auto over = [&] { return condition.Eval() || Now() >= deadline; };
+    if (!over()) {
+      // Further ahead than any clock counts is as good as for ever.
+      constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
+      const absl::Duration since_start = std::min(deadline - start_, kLongest);
+      const Alarm alarm(mutex, steady_start_ + absl::ToChronoNanoseconds(
+                                                   absl::Ceil(since_start, absl::Nanoseconds(1))));
+      mutex->Await(absl::Condition(&over));
+    }
+    return condition.Eval();
   }
 
  private:

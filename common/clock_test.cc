@@ -75,7 +75,7 @@ TEST(SteadyClockTest, RunsFromTheWallClocksTimeAndWakes) {
   bool never = false;
   absl::MutexLock lock(&mutex);
   const absl::Time start = clock->Now();
-  // Longer than it waits at a time.
+  // However long others look at the mutex meanwhile.
   EXPECT_FALSE(
       clock->AwaitUntil(&mutex, absl::Condition(&never), start + absl::Milliseconds(1100)));
   EXPECT_GE(clock->Now() - start, absl::Milliseconds(1100));

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "common/clock.h"
 #include "common/http_connection.h"
 
 namespace plumbline::http_internal {
@@ -79,7 +80,8 @@ void Registry::CloseAll(absl::Duration grace) {
   };
   {
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&empty), grace)) return;
+    Clock* const clock = SteadyClock();
+    if (clock->AwaitUntil(&mutex_, absl::Condition(&empty), clock->Now() + grace)) return;
   }
   for (const bool waiting : {true, false}) {
     for (const auto& each : Live(waiting)) each->Close();

@@ -17,8 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -59,10 +59,10 @@ absl::Status CheckPem(absl::string_view flag, const std::string& path) {
 class ClientChannels::Token {
  public:
   Token(std::string path, std::string token)
-      : path_(std::move(path)), token_(std::move(token)), read_(absl::Now()) {}
+      : path_(std::move(path)), token_(std::move(token)), read_(SteadyClock()->Now()) {}
 
   std::string Get() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyClock()->Now();
     absl::MutexLock lock(&mutex_);
     if (now - read_ > kReadAgainAfter) {
       // While the file is away, what it held stays.

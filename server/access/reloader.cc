@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/clock.h"
 #include "common/logging.h"
 
 namespace plumbline::server {
@@ -23,7 +24,8 @@ void Reloader::Run() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&ending_), interval_)) return;
+      Clock* const clock = SteadyClock();
+      if (clock->AwaitUntil(&mutex_, absl::Condition(&ending_), clock->Now() + interval_)) return;
     }
     for (const auto& [what, reload] : reloads_) {
       const absl::Status status = reload();

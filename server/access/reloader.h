@@ -14,7 +14,7 @@
 namespace plumbline::server {
 
 // A thread that calls functions again and again, to read files that may have been replaced, and
-// logs an error once. By the machine's own clock: so does whoever replaces files.
+// logs an error once. By the machine's steady clock: so does whoever replaces files.
 class Reloader {
  public:
   // By what each reads, for the log.

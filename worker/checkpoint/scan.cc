@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/sha256.h"
 #include "common/status.h"
@@ -65,7 +66,9 @@ class Reading {
         absl::MutexLock lock(&mutex_);
         const auto finished = [this]()
                                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
-        done = mutex_.AwaitWithTimeout(absl::Condition(&finished), kProgressInterval);
+        Clock* const clock = SteadyClock();
+        done = clock->AwaitUntil(&mutex_, absl::Condition(&finished),
+                                 clock->Now() + kProgressInterval);
       }
       options.on_progress(bytes_.load(), total_bytes_);
       if (status.ok()) status = options.check_cancelled();

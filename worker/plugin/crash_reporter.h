@@ -23,7 +23,7 @@ struct CrashReporterOptions {
   // How the process ends: by the signal that it got, or with this exit status where it is not
   // negative, after as long as `report_limit` for it to end by itself.
   int exit_status = -1;
-  Clock* clock = SystemClock();
+  Clock* clock = SteadyClock();
 };
 
 // What becomes of a plug-in that crashes in a call, hangs in it, or ends the process: the process

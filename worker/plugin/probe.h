@@ -15,7 +15,7 @@ struct ProbeOptions {
   std::string program = "/proc/self/exe";
   // How long loading an object may take.
   absl::Duration limit = absl::Seconds(20);
-  Clock* clock = SystemClock();
+  Clock* clock = SteadyClock();
 };
 
 // What became of the process in which an object was loaded.

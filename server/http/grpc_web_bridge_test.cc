@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -25,6 +26,7 @@ constexpr size_t kMessageBytes = 64 << 10;
 class Endless final : public grpc::CallbackGenericService {
  public:
   std::atomic<int> written{0};
+  std::atomic<int> begun{0};
   std::atomic<int> open{0};
 
  private:
@@ -34,6 +36,7 @@ class Endless final : public grpc::CallbackGenericService {
       const grpc::Slice slice(std::string(kMessageBytes, 'x'));
       message_ = grpc::ByteBuffer(&slice, 1);
       ++service_->open;
+      ++service_->begun;
       StartWrite(&message_);
     }
     void OnWriteDone(bool ok) override {
@@ -59,47 +62,78 @@ class Endless final : public grpc::CallbackGenericService {
   }
 };
 
-TEST(GrpcWebBridgeTest, AReaderThatStopsHoldsLittleAndOneThatLeavesNothing) {
-  Endless endless;
-  grpc::ServerBuilder builder;
-  builder.RegisterCallbackGenericService(&endless);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  GrpcWebBridge bridge;
-  HttpServer http;
-  bridge.Connect(server.get(), [](const std::string&) { return ""; });
-  bridge.AddService("test.Service", &http);
-  ASSERT_TRUE(http.Start("127.0.0.1:0").ok());
-
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(http.port()));
-  ASSERT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string request = absl::StrCat(
-      "POST /test.Service/Stream HTTP/1.1\r\nContent-Type: application/grpc-web\r\n"
-      "Content-Length: 5\r\n\r\n",
-      std::string(5, '\0'));
-  ASSERT_EQ(send(socket, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
-  char buffer[16];
-  ASSERT_EQ(recv(socket, buffer, sizeof(buffer), MSG_WAITALL), 16);
-  EXPECT_TRUE(absl::StartsWith(std::string(buffer, 16), "HTTP/1.1 200 OK"));
-  // It reads no more. When what the sockets hold is full, the service waits.
-  int last = -1;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (last != endless.written && std::chrono::steady_clock::now() < end) {
-    last = endless.written;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+class GrpcWebBridgeTest : public testing::Test {
+ protected:
+  ~GrpcWebBridgeTest() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    http_->Stop();
   }
-  EXPECT_EQ(last, endless.written);
-  EXPECT_LT(endless.written * kMessageBytes, size_t{32} << 20);
+
+  void Start(HttpLimits limits) {
+    grpc::ServerBuilder builder;
+    builder.RegisterCallbackGenericService(&endless_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    http_ = std::make_unique<HttpServer>(limits);
+    bridge_.Connect(server_.get(), [](const std::string&) { return ""; });
+    bridge_.AddService("test.Service", http_.get());
+    ASSERT_TRUE(http_->Start("127.0.0.1:0").ok());
+  }
+
+  // Asks for the stream, reads the beginning of the answer and no more. The socket.
+  int BeginToRead() const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(http_->port()));
+    EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const std::string request = absl::StrCat(
+        "POST /test.Service/Stream HTTP/1.1\r\nContent-Type: application/grpc-web\r\n"
+        "Content-Length: 5\r\n\r\n",
+        std::string(5, '\0'));
+    EXPECT_EQ(send(socket, request.data(), request.size(), 0),
+              static_cast<ssize_t>(request.size()));
+    char buffer[16];
+    EXPECT_EQ(recv(socket, buffer, sizeof(buffer), MSG_WAITALL), 16);
+    EXPECT_TRUE(absl::StartsWith(std::string(buffer, 16), "HTTP/1.1 200 OK"));
+    EXPECT_EQ(endless_.begun, 1);
+    return socket;
+  }
+
+  // Until the service's stream has ended.
+  void AwaitEnd() const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (endless_.open > 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(endless_.open, 0);
+  }
+
+  Endless endless_;
+  std::unique_ptr<grpc::Server> server_;
+  GrpcWebBridge bridge_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+TEST_F(GrpcWebBridgeTest, AReaderThatStopsHoldsLittleUntilItIsCutOff) {
+  HttpLimits limits;
+  limits.write_timeout = absl::Milliseconds(200);
+  Start(limits);
+  const int socket = BeginToRead();
+  AwaitEnd();
+  // No more than the sockets and the windows between the two hold.
+  EXPECT_LT(endless_.written * kMessageBytes, size_t{32} << 20);
   close(socket);
-  while (endless.open > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_EQ(endless.open, 0);
-  server->Shutdown(std::chrono::system_clock::now());
-  server->Wait();
-  http.Stop();
+}
+
+TEST_F(GrpcWebBridgeTest, AReaderThatLeavesEndsTheCall) {
+  HttpLimits limits;
+  limits.write_timeout = absl::Hours(1);
+  Start(limits);
+  close(BeginToRead());
+  AwaitEnd();
 }
 
 }  // namespace

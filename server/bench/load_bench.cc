@@ -21,6 +21,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
 #include "common/clock.h"
@@ -28,6 +29,7 @@
 #include "common/status.h"
 #include "proto/plumbline/v1/job_service.grpc.pb.h"
 #include "proto/plumbline/v1/worker_service.grpc.pb.h"
+#include "server/bench/table_row.h"
 #include "server/testing/server_process.h"
 
 namespace plumbline::server {
@@ -82,17 +84,18 @@ class Latencies {
     const size_t index = count_++;
     if (index < seconds_.size()) seconds_[index] = absl::ToDoubleSeconds(latency);
   }
-  void Print(const char* what) {
+  // In milliseconds; once all are added.
+  double At(double quantile) const {
     std::vector<double> all(
         seconds_.begin(),
         seconds_.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(count_, seconds_.size())));
+    if (all.empty()) return 0;
     std::sort(all.begin(), all.end());
-    if (all.empty()) return;
-    const auto at = [&all](double quantile) {
-      return 1e3 * all[static_cast<size_t>(quantile * static_cast<double>(all.size() - 1))];
-    };
-    std::printf("  %-22s %7zu calls   p50 %6.1f ms   p99 %6.1f ms   max %6.1f ms\n", what,
-                all.size(), at(0.5), at(0.99), at(1));
+    return 1e3 * all[static_cast<size_t>(quantile * static_cast<double>(all.size() - 1))];
+  }
+  void Print(const char* what) const {
+    std::printf("  %-22s %7zu calls   p50 %6.1f ms   p99 %6.1f ms   max %6.1f ms\n", what, count(),
+                At(0.5), At(0.99), At(1));
   }
   size_t count() const { return count_; }
 
@@ -278,13 +281,15 @@ absl::Status MeasureWorkers(const Flags& flags, const ServerProcess& server) {
   for (int i = 0; i < kLiveTasks / kTasksAJob; ++i) {
     PLUMBLINE_RETURN_IF_ERROR(CreateJob(jobs.get(), kTasksAJob).status());
   }
+  const double megabytes = static_cast<double>(MemoryOf(server.pid(), "VmRSS")) / 1e6;
   std::printf(
       "%d live tasks of %d jobs, made in %.1f s: %.0f MB, of which the coordinator alone "
-      "%.0f MB (must: at most 500)\n",
+      "%.0f MB\n",
       kLiveTasks, kLiveTasks / kTasksAJob,
-      absl::ToDoubleSeconds(SystemClock()->Now() - create_start),
-      static_cast<double>(MemoryOf(server.pid(), "VmRSS")) / 1e6,
+      absl::ToDoubleSeconds(SystemClock()->Now() - create_start), megabytes,
       static_cast<double>(before) / 1e6);
+  PrintTableRow(5, "the coordinator's memory at 10,000 live tasks", "at most 500 MB",
+                absl::StrFormat("%.0f MB", megabytes), megabytes <= 500);
 
   std::vector<std::unique_ptr<BenchWorker>> workers;
   const absl::Time register_start = SystemClock()->Now();
@@ -309,11 +314,8 @@ absl::Status MeasureWorkers(const Flags& flags, const ServerProcess& server) {
   }
   for (const auto& worker : workers) worker->Await();
   const double seconds = absl::ToDoubleSeconds(SystemClock()->Now() - start);
-  const double made = static_cast<double>(beats.count() + acquisitions.count());
-  std::printf(
-      "heartbeats and acquisitions: %.0f a second over %.1f s (must: at least 5000, p99 at "
-      "most 50 ms)\n",
-      made / seconds, seconds);
+  const double rate = static_cast<double>(beats.count() + acquisitions.count()) / seconds;
+  std::printf("heartbeats and acquisitions: %.0f a second over %.1f s\n", rate, seconds);
   beats.Print("heartbeats");
   acquisitions.Print("acquisitions, durable");
   std::printf(
@@ -322,6 +324,12 @@ absl::Status MeasureWorkers(const Flags& flags, const ServerProcess& server) {
       static_cast<long long>(failures), static_cast<long long>(late), beats.count() / kBeatsATask,
       (SecondsOfCpu(server.pid()) - cpu) / seconds,
       static_cast<double>(MemoryOf(server.pid(), "VmHWM")) / 1e6);
+  const double p99 = std::max(beats.At(0.99), acquisitions.At(0.99));
+  PrintTableRow(
+      1, "heartbeats and acquisitions a second, 1000 workers attached",
+      "at least 5000, p99 at most 50 ms",
+      absl::StrFormat("%.0f, p99 %.1f and %.1f ms", rate, beats.At(0.99), acquisitions.At(0.99)),
+      rate >= 5000 && p99 <= 50 && failures == 0);
   return failures == 0 ? absl::OkStatus() : absl::InternalError("calls failed");
 }
 
@@ -389,11 +397,15 @@ absl::Status MeasureEvents(const ServerProcess& server) {
   const int complete = static_cast<int>(
       std::count_if(watchers.begin(), watchers.end(),
                     [](const std::unique_ptr<Watcher>& each) { return each->complete(); }));
+  const double rate = static_cast<double>(received - already) / seconds;
   std::printf(
-      "%d events, durable after %.2f s, to %d watchers: %.0f a second in all (must: at "
-      "least 50000); %d of %d got every one in order; coordinator: %.2f cores\n",
-      kEvents, written, kWatchers, static_cast<double>(received - already) / seconds, complete,
-      kWatchers, (SecondsOfCpu(server.pid()) - cpu) / seconds);
+      "%d events, durable after %.2f s, to %d watchers: %.0f a second in all; %d of %d got every "
+      "one in order; coordinator: %.2f cores\n",
+      kEvents, written, kWatchers, rate, complete, kWatchers,
+      (SecondsOfCpu(server.pid()) - cpu) / seconds);
+  PrintTableRow(2, "events to 100 watchers a second", "at least 50,000 in all, none lost",
+                absl::StrFormat("%.0f, %d of %d have all in order", rate, complete, kWatchers),
+                rate >= 50'000 && complete == kWatchers);
   return complete == kWatchers ? absl::OkStatus() : absl::InternalError("events were lost");
 }
 

@@ -9,6 +9,11 @@ bench_gpu() {
   dev_gpu run bench
 }
 
+# Passes on what a benchmark prints, and adds the rows of the last table among it to file $1.
+tee_rows() {
+  tee >(grep '^| [0-9]' >>"$1" || true)
+}
+
 dev_bench() {
   if [[ "${1:-}" == --gpu ]]; then
     shift
@@ -21,19 +26,24 @@ dev_bench() {
   run_bazel build //server/bench:step_store_bench //server/bench:store_start_bench //server/bench:load_bench \
     //server:plumbline-server //worker/media/bench:compare_bench //worker/jobs/decode/bench:decode_bench
 
+  local server=bazel-bin/server/plumbline-server rows="$SCRATCH/rows"
   echo "== Steps of 14.4 MB written one after another, synced"
-  bazel-bin/server/bench/step_store_bench "$@"
+  bazel-bin/server/bench/step_store_bench "$@" | tee_rows "$rows"
 
   echo "== Start with many jobs and runs"
-  bazel-bin/server/bench/store_start_bench "$@"
+  bazel-bin/server/bench/store_start_bench --server="$server" "$@" | tee_rows "$rows"
 
   echo "== Two videos of the released size compared"
   bazel-bin/worker/media/bench/compare_bench "$@"
 
   echo "== A thousand workers, a hundred watchers, ten thousand tasks"
-  bazel-bin/server/bench/load_bench --server=bazel-bin/server/plumbline-server --folder="${1:-${TMPDIR:-/tmp}}"
+  bazel-bin/server/bench/load_bench --server="$server" --folder="${1:-${TMPDIR:-/tmp}}" | tee_rows "$rows"
 
   # Kernels are compiled with their own options in every build.
   echo "== Small decoders against their matrix products"
   bazel-bin/worker/jobs/decode/bench/decode_bench 2
+
+  echo "== The coordinator, with everything that loads it on the same machine"
+  printf '| | work | must | measured | |\n| --- | --- | --- | --- | --- |\n'
+  sort "$rows"
 }

@@ -113,16 +113,23 @@ class LeaseModel {
   };
   using Database = std::map<std::string, std::string>;
 
+  static constexpr int64_t kJob = 1;
+  static SchedulerOptions Options();
+  static std::string WorkerId(int worker);
+  static std::string WorkerName(int worker);
   static std::string NameOf(Call call);
   std::vector<Action> Enabled() const;
   std::string Describe(const Action& action) const;
   Scheduler* Change();  // The scheduler, as a copy of one's own.
 
+  // Calls (lease_model_calls.cc).
   void Deliver(Message message);
   void DeliverWrite(const Message& message);
   void Finish(const Message& message, bool lease_lost);
   // What the dispatcher's Commit does; false if the fence refuses.
   bool Commit(WriteSet set, Queued queued);
+
+  // The disk and the answers (lease_model_store.cc).
   void Sync(bool answer_arrives);
   void Apply(const Queued& queued);
   void CheckApplied(const Queued& queued);
@@ -156,19 +163,6 @@ class LeaseModel {
   bool resumed_ = false;
   std::string violation_;
 };
-
-// Explores every history within the limits, breadth first.
-struct Exploration {
-  int64_t states = 0;
-  int64_t transitions = 0;
-  int64_t completed = 0;           // States in which a task was done ...
-  int64_t refused = 0;             // ... a stale call was refused ...
-  int64_t resumed = 0;             // ... and the coordinator had come back.
-  bool complete = false;           // Nothing was left out for want of `max_states`.
-  std::string violation;           // Empty, or what was broken first ...
-  std::vector<std::string> trace;  // ... and how it came to that, in as few actions as possible.
-};
-Exploration Explore(ModelLimits limits, PlantedBug bug, int64_t max_states);
 
 }  // namespace plumbline::server
 

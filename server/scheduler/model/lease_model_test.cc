@@ -1,7 +1,5 @@
 // Every history of the lease protocol within small limits; and the same with a mistake in it, which
 // must be found.
-#include "server/scheduler/model/lease_model.h"
-
 #include <cstdio>
 #include <string>
 
@@ -9,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/scheduler/model/explorer.h"
 
 namespace plumbline::server {
 namespace {

@@ -13,18 +13,40 @@ run_tests() {
 }
 
 # What only --full runs: the sanitizers over the unit tests, the CLI as it is shipped, and packages as they are installed.
-run_full_tests() {
+readonly FULL_PARTS=(asan tsan release packages)
+
+# One of those parts, over the targets given or all it is for. What has passed since it last changed is not run again,
+# so that a part that was interrupted goes on where it was.
+run_full_part() {
+  local part="$1"
+  shift
   local unit_tests=(//common/... //kernels/... //worker/... //server/... //client/... //tests/fuzz/...)
-  echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
-  run_tests --config=asan -- "${unit_tests[@]}"
-  echo "== ThreadSanitizer"
-  run_tests --config=tsan -- "${unit_tests[@]}"
-  echo "== Release build"
-  run_tests --config=release -- //tests/release:static_binary_test
-  echo "== Packages: installed, used and purged in a Debian of their own, and as images"
-  local status=0
-  { ./dev package --cpu && python3 -B tests/release/packages_test.py dist; } || status=1
-  checks+=(--check "packages=$status")
+  case "$part" in
+    asan)
+      echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
+      run_tests --config=asan -- "${@:-${unit_tests[@]}}"
+      ;;
+    tsan)
+      echo "== ThreadSanitizer"
+      run_tests --config=tsan -- "${@:-${unit_tests[@]}}"
+      ;;
+    release)
+      echo "== Release build"
+      require_packages package
+      unpack_static_sources
+      run_tests --config=release -- "${@:-//tests/release:static_binary_test}"
+      ;;
+    packages)
+      echo "== Packages: installed, used and purged in a Debian of their own, and as images"
+      (($# == 0)) || die "packages takes no targets"
+      require_packages package
+      require_packages full
+      unpack_static_sources
+      local status=0
+      { ./dev package --cpu && python3 -B tests/release/packages_test.py dist; } || status=1
+      checks+=(--check "packages=$status")
+      ;;
+  esac
 }
 
 # The gRPC-Web clients that tests/e2e/web_clients_test.py uses, pinned by their package-lock.json.
@@ -42,23 +64,27 @@ install_slurm() {
 }
 
 dev_test() {
-  local full=
+  local full=()
   if [[ "${1:-}" == --full ]]; then
-    full=yes
+    full=("${FULL_PARTS[@]}")
     shift
   fi
+  local event_files=() checks=()
+  local part
+  for part in "${full[@]}"; do
+    [[ "${1:-}" == "$part" ]] || continue
+    shift
+    require_packages test
+    run_full_part "$part" "$@"
+    python3 bazel/test_summary.py "${checks[@]}" "${event_files[@]}"
+    return
+  done
   [[ "${1:-}" != --* ]] || die "test takes --full or Bazel targets, not '$1'"
   require_packages test
-  if [[ -n "$full" ]]; then
-    require_packages package
-    require_packages full
-    unpack_static_sources
-  fi
   install_buildifier
   install_web_clients
   install_slurm
 
-  local event_files=() checks=()
   local status=0
   check_format || status=1
   checks+=(--check "formatting=$status")
@@ -69,7 +95,7 @@ dev_test() {
     test_dashboard || status=1
     checks+=(--check "dashboard=$status")
   fi
-  [[ -z "$full" ]] || run_full_tests
+  for part in "${full[@]}"; do run_full_part "$part"; done
 
   python3 bazel/test_summary.py "${checks[@]}" "${event_files[@]}"
 }

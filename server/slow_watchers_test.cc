@@ -14,7 +14,7 @@ namespace plumbline::server {
 namespace {
 
 constexpr int kSlow = 60;
-constexpr int64_t kEvents = 4000;
+constexpr int64_t kEvents = 8000;
 constexpr int64_t kEventsABatch = 100;
 constexpr size_t kEventBytes = 4096;
 // A tenth of what all events come to, once for every watcher that does not read them.

@@ -13,7 +13,6 @@ CONTRACT = {
     "num_frames": 5,
     "height": 96,
     "width": 128,
-    "num_inference_steps": STEPS + 1,
     "num_audio_latents": 5,
     "rng": "torch-cpu",
 }
@@ -34,9 +33,11 @@ class Case(harness.Case):
             {"anchors": "first"},
         )
 
-    def submit(self, seed=42):
+    def submit(self, seed=42, steps=STEPS):
         contract = self.path(f"contract-{seed}.json")
-        pathlib.Path(contract).write_text(json.dumps(dict(CONTRACT, seeds=[seed])))
+        pathlib.Path(contract).write_text(
+            json.dumps(dict(CONTRACT, seeds=[seed], num_inference_steps=steps + 1))
+        )
         ended = self.run_client(
             "submit", "generation", "--checkpoint=checkpoint", "--preflight",
             f"--contract={contract}",

@@ -22,6 +22,7 @@
 #include "kernels/plugin/registration.h"
 #include "worker/artifacts/input_files.h"
 #include "worker/device_claim.h"
+#include "worker/device_usage.h"
 #include "worker/health_server.h"
 #include "worker/jobs/dispatch.h"
 #include "worker/jobs/task_failure.h"
@@ -104,6 +105,7 @@ class RunningWorker final : public Worker {
         ffmpeg_(LoadFfmpeg(options_.use_ffmpeg)),
         checkpoints_(options_.checkpoint_roots),
         worker_metrics_(&metrics_),
+        device_usage_(device_.device.get(), device_.threads, options_.clock),
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
         coordinator_(MakeGrpcCoordinator(parts.channels)),
         input_files_(coordinator_.get(), options_.clock,
@@ -170,9 +172,9 @@ class RunningWorker final : public Worker {
     session.on_registered = [this](bool registered) {
       if (health_ != nullptr) health_->SetReady(registered);
     };
-    session.usage = [] {
-      v1::DeviceUsage usage;
-      usage.set_memory_bytes(ProcessMemoryBytes());
+    session.usage = [this] {
+      v1::DeviceUsage usage = device_usage_.Measure();
+      worker_metrics_.SetDeviceUsage(usage);
       return usage;
     };
     session.grace = options_.grace;
@@ -286,6 +288,7 @@ class RunningWorker final : public Worker {
   jobs::CheckpointCache checkpoints_;              // Of thread_.
   Metrics metrics_;
   WorkerMetrics worker_metrics_;
+  DeviceUsageMeter device_usage_;  // Of the session's thread.
   const std::string incarnation_;
   const std::unique_ptr<Coordinator> coordinator_;
   InputFiles input_files_;  // Of thread_.

@@ -142,6 +142,7 @@ v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry
   described.set_product(is_cpu ? ProcessorName() : device.device->DeviceClass());
   described.set_memory_bytes(device.device->MemoryBytes());
   described.set_threads(device.threads);
+  described.set_compute_capability(device.device->ComputeCapability());
   described.set_device_class(device.device->DeviceClass());
   v1::KernelIdentity& identity = *capabilities.mutable_kernel_identity();
   identity.set_sha256(kernel_identity.sha256);

@@ -80,7 +80,16 @@ struct WorkerMetrics::Families {
                               .Name("plumbline_worker_device_memory_high_water_bytes")
                               .Help("The most device memory that the last task used at once.")
                               .Register(registry)
-                              .Add({})) {}
+                              .Add({})),
+        memory_used(prometheus::BuildGauge()
+                        .Name("plumbline_worker_device_memory_bytes")
+                        .Help("Memory of the device in use at the last heartbeat.")
+                        .Register(registry)
+                        .Add({})),
+        utilisation(prometheus::BuildGauge()
+                        .Name("plumbline_worker_device_utilisation_ratio")
+                        .Help("How busy the device was before the last heartbeat, 0 to 1.")
+                        .Register(registry)) {}
 
   prometheus::Family<prometheus::Counter>& started;
   prometheus::Family<prometheus::Counter>& ended;
@@ -90,6 +99,9 @@ struct WorkerMetrics::Families {
   prometheus::Family<prometheus::Histogram>& step_seconds;
   prometheus::Gauge& memory_limit;
   prometheus::Gauge& memory_high_water;
+  prometheus::Gauge& memory_used;
+  // Without a series where it cannot be told.
+  prometheus::Family<prometheus::Gauge>& utilisation;
 };
 
 WorkerMetrics::WorkerMetrics(Metrics* metrics)
@@ -118,6 +130,11 @@ void WorkerMetrics::StepDone(v1::StepOrigin origin, absl::Duration duration) {
 void WorkerMetrics::SetDeviceMemory(int64_t limit_bytes, int64_t high_water_bytes) {
   families_->memory_limit.Set(static_cast<double>(limit_bytes));
   families_->memory_high_water.Set(static_cast<double>(high_water_bytes));
+}
+
+void WorkerMetrics::SetDeviceUsage(const v1::DeviceUsage& usage) {
+  families_->memory_used.Set(static_cast<double>(usage.memory_bytes()));
+  if (usage.has_utilisation()) families_->utilisation.Add({}).Set(usage.utilisation());
 }
 
 }  // namespace plumbline::worker

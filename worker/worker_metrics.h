@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/metrics.h"
 #include "proto/plumbline/v1/generation.pb.h"
+#include "proto/plumbline/v1/worker.pb.h"
 
 namespace plumbline::worker {
 
@@ -30,6 +31,7 @@ class WorkerMetrics {
   // A step of a generation is saved, however it came to be.
   void StepDone(v1::StepOrigin origin, absl::Duration duration);
   void SetDeviceMemory(int64_t limit_bytes, int64_t high_water_bytes);
+  void SetDeviceUsage(const v1::DeviceUsage& usage);
 
  private:
   struct Families;

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "common/status.h"
 #include "kernels/cuda/convert.h"
@@ -55,7 +56,10 @@ class CudaDevice final : public Device {
         device_class_(absl::StrCat(properties.name, ", ", properties.multiProcessorCount,
                                    " multiprocessors",
                                    cuda::RunsSm90Code() ? ", sm_90a kernels" : "")),
-        memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)) {}
+        memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)),
+        compute_capability_(10 * properties.major + properties.minor),
+        pci_bus_id_(absl::StrFormat("%08x:%02x:%02x.0", properties.pciDomainID, properties.pciBusID,
+                                    properties.pciDeviceID)) {}
 
   ~CudaDevice() override {
     cudaSetDevice(ordinal_);
@@ -95,6 +99,8 @@ class CudaDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string DeviceClass() const override { return device_class_; }
   int64_t MemoryBytes() const override { return memory_bytes_; }
+  int ComputeCapability() const override { return compute_capability_; }
+  std::string PciBusId() const override { return pci_bus_id_; }
 
   int64_t HighWaterBytes() const override {
     absl::MutexLock lock(&mutex_);
@@ -244,6 +250,8 @@ class CudaDevice final : public Device {
   const int ordinal_;
   const std::string device_class_;
   const int64_t memory_bytes_;
+  const int compute_capability_;
+  const std::string pci_bus_id_;
   cudaStream_t stream_ = nullptr;          // set by Start()
   cudaStream_t loading_stream_ = nullptr;  // of Upload()'s memory; set by Start()
   cudaMemPool_t pool_ = nullptr;           // set by Start()

@@ -34,8 +34,13 @@ void Scheduler::RestoreJob(int64_t number, store::JobRecord job,
   for (size_t i = 0; i < state.tasks.size(); ++i) {
     TaskState& task = state.tasks[i];
     if (task.record.task().state() != v1::JOB_STATE_QUEUED) continue;
-    if (task.record.has_not_before()) task.not_before = FromTimestamp(task.record.not_before());
-    task.queued_since = FromTimestamp(task.record.task().create_time());
+    // Noted by a wall clock that may have been ahead of the present one.
+    const absl::Time now = clock_->Now();
+    if (task.record.has_not_before()) {
+      task.not_before =
+          std::min(FromTimestamp(task.record.not_before()), now + options_.longest_backoff);
+    }
+    task.queued_since = std::min(FromTimestamp(task.record.task().create_time()), now);
     Enqueue({number, static_cast<int32_t>(i)}, &task);
   }
 }

@@ -287,43 +287,6 @@ TEST_F(SchedulerTest, CountsEachStepOfAnAttemptOnce) {
   EXPECT_EQ(completed->attempt_change().steps_computed(), 0);
 }
 
-TEST_F(SchedulerTest, RestoresWhatTheStoreHolds) {
-  // Two tasks, one running under a lease, as a store would hold them.
-  v1::Job job;
-  job.set_name("jobs/job7");
-  job.set_state(v1::JOB_STATE_RUNNING);
-  for (int i = 0; i < 2; ++i) {
-    job.mutable_spec()->mutable_block_replay()->add_layouts()->set_name("tiny");
-  }
-  std::vector<store::TaskRecord> tasks = PlanTasks(job);
-  tasks[0].mutable_task()->set_state(v1::JOB_STATE_RUNNING);
-  v1::Attempt& attempt = *tasks[0].mutable_task()->add_attempts();
-  attempt.set_number(1);
-  attempt.set_fencing_token(41);
-  store::JobRecord record;
-  *record.mutable_job() = job;
-  store::LeaseRecord lease;
-  lease.set_fencing_token(41);
-  lease.set_worker("workers/one");
-  lease.set_incarnation("i1");
-  lease.set_attempt(1);
-  store::WorkerRecord worker;
-  worker.mutable_worker()->set_name("workers/one");
-  worker.mutable_worker()->set_incarnation("i1");
-  worker.mutable_worker()->set_state(v1::WORKER_STATE_ACTIVE);
-  scheduler_.RestoreFencingToken(41);
-  scheduler_.RestoreWorker(worker);
-  scheduler_.RestoreJob(7, record, tasks);
-  scheduler_.RestoreLease({7, 0}, lease, 5, 9);
-  EXPECT_EQ(scheduler_.NextWake(), clock_.Now() + options_.lease_duration);
-  v1::Lease held;
-  held.set_task("jobs/job7/tasks/0");
-  held.set_fencing_token(41);
-  EXPECT_EQ(Beat("one", {held}).directives(0).action(),
-            v1::HeartbeatResponse::Directive::ACTION_CONTINUE);
-  EXPECT_EQ(Acquire("one").fencing_token(), 42);
-}
-
 // Whatever workers, clock and callers do: one holder at a time, tokens that only grow, nothing
 // accepted under a dead one, and every task finished exactly once in the end.
 TEST_F(SchedulerTest, KeepsItsPromisesUnderRandomEvents) {

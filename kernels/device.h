@@ -58,10 +58,6 @@ class Device {
   // product and multiprocessor count of a GPU.
   virtual std::string DeviceClass() const = 0;
   virtual int64_t MemoryBytes() const = 0;
-  // Of a GPU: its compute capability times ten, and where it is plugged in, e.g.
-  // "00000000:41:00.0". 0 and empty of a CPU.
-  virtual int ComputeCapability() const { return 0; }
-  virtual std::string PciBusId() const { return ""; }
 
   // RESOURCE_EXHAUSTED, with the bytes asked for, in use and there are, when the memory is not to
   // be had.

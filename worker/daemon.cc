@@ -105,7 +105,7 @@ class RunningWorker final : public Worker {
         ffmpeg_(LoadFfmpeg(options_.use_ffmpeg)),
         checkpoints_(options_.checkpoint_roots),
         worker_metrics_(&metrics_),
-        device_usage_(device_.device.get(), device_.threads, options_.clock),
+        device_usage_(device_, options_.clock),
         incarnation_(RandomIds()->NewId() + RandomIds()->NewId()),
         coordinator_(MakeGrpcCoordinator(parts.channels)),
         input_files_(coordinator_.get(), options_.clock,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/logging.h"
-#include "worker/host.h"
 
 namespace plumbline::worker {
 namespace {
@@ -74,14 +73,14 @@ class DeviceUsageMeter::Nvml {
   int (*get_utilisation_)(void*, Utilisation*) = nullptr;
 };
 
-DeviceUsageMeter::DeviceUsageMeter(const Device* device, int threads, Clock* clock,
+DeviceUsageMeter::DeviceUsageMeter(const WorkerDevice& device, Clock* clock,
                                    const std::string& nvml)
-    : device_(device), threads_(threads), clock_(clock) {
+    : device_(device.device.get()), threads_(device.threads), clock_(clock) {
   if (device_->kind() != DeviceKind::kCuda) return;
-  nvml_ = Nvml::Load(nvml, device_->PciBusId());
+  nvml_ = Nvml::Load(nvml, device.pci_bus_id);
   if (nvml_ == nullptr) {
     Log(LogLevel::kWarning, "the use of the device cannot be told",
-        {{"library", nvml}, {"device", device_->PciBusId()}});
+        {{"library", nvml}, {"device", device.pci_bus_id}});
   }
 }
 

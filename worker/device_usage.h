@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "kernels/device.h"
 #include "proto/plumbline/v1/worker.pb.h"
+#include "worker/host.h"
 
 namespace plumbline::worker {
 
@@ -18,9 +19,8 @@ class DeviceUsageMeter {
   // NVML as the driver brings it.
   static constexpr char kNvml[] = "libnvidia-ml.so.1";
 
-  // `device`, with so many threads if it is a CPU, and `clock` must outlive it.
-  DeviceUsageMeter(const Device* device, int threads, Clock* clock,
-                   const std::string& nvml = kNvml);
+  // `device`'s own device, and `clock`, must outlive it.
+  DeviceUsageMeter(const WorkerDevice& device, Clock* clock, const std::string& nvml = kNvml);
   ~DeviceUsageMeter();
 
   // Memory now; utilisation of a CPU since the call before, absent in the first one, of a GPU as

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/clock_fake.h"
 
@@ -15,12 +16,9 @@ constexpr char kFakeNvml[] = "worker/fake_nvml.so";
 // A GPU as far as its use is asked for.
 class Gpu final : public Device {
  public:
-  explicit Gpu(std::string pci_bus_id) : pci_bus_id_(std::move(pci_bus_id)) {}
-
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string DeviceClass() const override { return "GPU"; }
   int64_t MemoryBytes() const override { return 1000; }
-  std::string PciBusId() const override { return pci_bus_id_; }
   int64_t HighWaterBytes() const override { return 123; }
   void ResetHighWater() override {}
   absl::Status CopyToDevice(const void*, const Tensor&) override { return absl::OkStatus(); }
@@ -33,14 +31,19 @@ class Gpu final : public Device {
  private:
   absl::StatusOr<void*> AllocateBytes(size_t) override { return absl::UnimplementedError(""); }
   void FreeBytes(void*, size_t) override {}
-
-  const std::string pci_bus_id_;
 };
+
+WorkerDevice GpuAt(std::string pci_bus_id) {
+  WorkerDevice device;
+  device.device = std::make_unique<Gpu>();
+  device.pci_bus_id = std::move(pci_bus_id);
+  return device;
+}
 
 TEST(DeviceUsageTest, OfAGpuIsWhatTheDriverSays) {
   FakeClock clock;
-  const Gpu gpu("00000000:41:00.0");
-  DeviceUsageMeter meter(&gpu, 1, &clock, kFakeNvml);
+  const WorkerDevice gpu = GpuAt("00000000:41:00.0");
+  DeviceUsageMeter meter(gpu, &clock, kFakeNvml);
   const v1::DeviceUsage usage = meter.Measure();
   EXPECT_EQ(usage.memory_bytes(), 600);
   EXPECT_EQ(usage.utilisation(), 0.75);
@@ -48,9 +51,9 @@ TEST(DeviceUsageTest, OfAGpuIsWhatTheDriverSays) {
 
 TEST(DeviceUsageTest, OfAGpuThatTheDriverDoesNotTellOfIsWhatThisProcessKnows) {
   FakeClock clock;
-  const Gpu known("00000000:41:00.0");
-  const Gpu other("00000000:42:00.0");
-  DeviceUsageMeter meters[] = {{&other, 1, &clock, kFakeNvml}, {&known, 1, &clock, "no-such.so"}};
+  const WorkerDevice known = GpuAt("00000000:41:00.0");
+  const WorkerDevice other = GpuAt("00000000:42:00.0");
+  DeviceUsageMeter meters[] = {{other, &clock, kFakeNvml}, {known, &clock, "no-such.so"}};
   for (DeviceUsageMeter& meter : meters) {
     const v1::DeviceUsage usage = meter.Measure();
     EXPECT_EQ(usage.memory_bytes(), 123);
@@ -60,9 +63,9 @@ TEST(DeviceUsageTest, OfAGpuThatTheDriverDoesNotTellOfIsWhatThisProcessKnows) {
 
 TEST(DeviceUsageTest, OfACpuIsWhatThisProcessHasOfIt) {
   FakeClock clock;
-  const auto cpu = MakeCpuDevice(2, 1 << 20);
+  const auto cpu = MakeWorkerDevice({"cpu", 2, 1 << 20});
   ASSERT_TRUE(cpu.ok()) << cpu.status();
-  DeviceUsageMeter meter(cpu->get(), 2, &clock);
+  DeviceUsageMeter meter(*cpu, &clock);
   const v1::DeviceUsage first = meter.Measure();
   EXPECT_GT(first.memory_bytes(), 100'000);
   EXPECT_FALSE(first.has_utilisation());

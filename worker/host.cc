@@ -71,6 +71,13 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) {
 }
 absl::StatusOr<std::string> CudaDeviceUuid(int) { return absl::NotFoundError("no CUDA device"); }
 std::string CublasText() { return "none"; }
+struct CudaDescription {
+  int compute_capability = 0;
+  std::string pci_bus_id;
+};
+absl::StatusOr<CudaDescription> DescribeCudaDevice(int) {
+  return absl::NotFoundError("no CUDA device");
+}
 #endif
 
 constexpr absl::string_view Accepted() { return kHasCuda ? "cpu, cuda:N, auto" : "cpu, auto"; }
@@ -117,7 +124,13 @@ absl::StatusOr<WorkerDevice> MakeWorkerDevice(const DeviceOptions& options) {
           : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
   PLUMBLINE_ASSIGN_OR_RETURN(result.device,
                              AskOfGpu<std::unique_ptr<Device>>(options, &MakeCudaDevice));
-  if (result.device != nullptr) return result;
+  if (result.device != nullptr) {
+    PLUMBLINE_ASSIGN_OR_RETURN(CudaDescription description,
+                               AskOfGpu<CudaDescription>(options, &DescribeCudaDevice));
+    result.compute_capability = description.compute_capability;
+    result.pci_bus_id = std::move(description.pci_bus_id);
+    return result;
+  }
   const int64_t memory_bytes =
       options.memory_bytes > 0 ? options.memory_bytes : HostMemoryBytes() / 5 * 4;
   PLUMBLINE_ASSIGN_OR_RETURN(result.device, MakeCpuDevice(result.threads, memory_bytes));
@@ -142,7 +155,7 @@ v1::WorkerCapabilities DescribeWorker(const WorkerDevice& device, const Registry
   described.set_product(is_cpu ? ProcessorName() : device.device->DeviceClass());
   described.set_memory_bytes(device.device->MemoryBytes());
   described.set_threads(device.threads);
-  described.set_compute_capability(device.device->ComputeCapability());
+  described.set_compute_capability(device.compute_capability);
   described.set_device_class(device.device->DeviceClass());
   v1::KernelIdentity& identity = *capabilities.mutable_kernel_identity();
   identity.set_sha256(kernel_identity.sha256);

@@ -28,6 +28,10 @@ struct DeviceOptions {
 struct WorkerDevice {
   std::unique_ptr<Device> device;
   int threads = 0;
+  // Of a GPU: its compute capability times ten, and where it is plugged in, "" if that is not
+  // known.
+  int compute_capability = 0;
+  std::string pci_bus_id;
 };
 
 // Which GPU of the machine `options` name, as CudaDeviceUuid() says it; "" where that is the CPU.

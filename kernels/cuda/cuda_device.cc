@@ -56,10 +56,7 @@ class CudaDevice final : public Device {
         device_class_(absl::StrCat(properties.name, ", ", properties.multiProcessorCount,
                                    " multiprocessors",
                                    cuda::RunsSm90Code() ? ", sm_90a kernels" : "")),
-        memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)),
-        compute_capability_(10 * properties.major + properties.minor),
-        pci_bus_id_(absl::StrFormat("%08x:%02x:%02x.0", properties.pciDomainID, properties.pciBusID,
-                                    properties.pciDeviceID)) {}
+        memory_bytes_(static_cast<int64_t>(properties.totalGlobalMem)) {}
 
   ~CudaDevice() override {
     cudaSetDevice(ordinal_);
@@ -99,8 +96,6 @@ class CudaDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string DeviceClass() const override { return device_class_; }
   int64_t MemoryBytes() const override { return memory_bytes_; }
-  int ComputeCapability() const override { return compute_capability_; }
-  std::string PciBusId() const override { return pci_bus_id_; }
 
   int64_t HighWaterBytes() const override {
     absl::MutexLock lock(&mutex_);
@@ -250,8 +245,6 @@ class CudaDevice final : public Device {
   const int ordinal_;
   const std::string device_class_;
   const int64_t memory_bytes_;
-  const int compute_capability_;
-  const std::string pci_bus_id_;
   cudaStream_t stream_ = nullptr;          // set by Start()
   cudaStream_t loading_stream_ = nullptr;  // of Upload()'s memory; set by Start()
   cudaMemPool_t pool_ = nullptr;           // set by Start()
@@ -305,6 +298,17 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal) {
   auto device = std::make_unique<CudaDevice>(ordinal, properties);
   PLUMBLINE_RETURN_IF_ERROR(device->Start());
   return device;
+}
+
+absl::StatusOr<CudaDescription> DescribeCudaDevice(int ordinal) {
+  cudaDeviceProp properties;
+  PLUMBLINE_RETURN_IF_ERROR(
+      CudaStatus(cudaGetDeviceProperties(&properties, ordinal), "device properties"));
+  CudaDescription description;
+  description.compute_capability = 10 * properties.major + properties.minor;
+  description.pci_bus_id = absl::StrFormat("%08x:%02x:%02x.0", properties.pciDomainID,
+                                           properties.pciBusID, properties.pciDeviceID);
+  return description;
 }
 
 }  // namespace plumbline

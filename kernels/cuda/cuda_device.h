@@ -29,6 +29,13 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int ordinal);
 // as MakeCudaDevice().
 absl::StatusOr<std::string> CudaDeviceUuid(int ordinal);
 
+// What others are told of that GPU.
+struct CudaDescription {
+  int compute_capability = 0;  // Times ten.
+  std::string pci_bus_id;      // Where it is plugged in, e.g. "00000000:41:00.0".
+};
+absl::StatusOr<CudaDescription> DescribeCudaDevice(int ordinal);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_KERNELS_CUDA_CUDA_DEVICE_H_

@@ -1,4 +1,5 @@
-// The fair share over a restart: what every group has used of the workers' time is known afterwards.
+// The fair share over a restart: what every group has used of the workers' time is known
+// afterwards.
 #include <memory>
 #include <string>
 

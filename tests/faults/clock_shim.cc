@@ -29,7 +29,8 @@ constexpr int64_t kWallClock = 1'000'000'000 * kSecond;
 
 template <typename Function>
 Function* Next(const char* name, const char* version = nullptr) {
-  void* const found = version == nullptr ? dlsym(RTLD_NEXT, name) : dlvsym(RTLD_NEXT, name, version);
+  void* const found =
+      version == nullptr ? dlsym(RTLD_NEXT, name) : dlvsym(RTLD_NEXT, name, version);
   return reinterpret_cast<Function*>(found);
 }
 

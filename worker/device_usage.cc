@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "common/logging.h"
@@ -55,7 +56,7 @@ class DeviceUsageMeter::Nvml {
 
  private:
   struct Memory {
-    unsigned long long total_bytes, free_bytes, used_bytes;
+    uint64_t total_bytes, free_bytes, used_bytes;
   };
   struct Utilisation {
     unsigned gpu_percent, memory_percent;

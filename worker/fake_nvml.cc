@@ -1,10 +1,11 @@
 // NVML as far as worker/device_usage.cc calls it, with one device in it.
+#include <cstdint>
 #include <cstring>
 
 namespace {
 
 struct Memory {
-  unsigned long long total_bytes, free_bytes, used_bytes;
+  uint64_t total_bytes, free_bytes, used_bytes;
 };
 struct Utilisation {
   unsigned gpu_percent, memory_percent;

@@ -36,7 +36,7 @@ Function* Next(const char* name, const char* version = nullptr) {
 
 int64_t ToNumber(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
 timespec ToTimespec(int64_t number) {
-  return {static_cast<time_t>(number / kSecond), static_cast<long>(number % kSecond)};
+  return {static_cast<time_t>(number / kSecond), static_cast<int64_t>(number % kSecond)};
 }
 
 int RealTime(clockid_t clock, timespec* time) {
@@ -108,12 +108,12 @@ int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
   return status == ETIMEDOUT && look != 0 ? 0 : status;
 }
 
-long syscall(long number, ...) noexcept {
-  static auto* const next = Next<long(long, ...)>("syscall");
+int64_t syscall(int64_t number, ...) noexcept {
+  static auto* const next = Next<int64_t(int64_t, ...)>("syscall");
   va_list list;
   va_start(list, number);
-  long a[6];
-  for (long& argument : a) argument = va_arg(list, long);
+  int64_t a[6];
+  for (int64_t& argument : a) argument = va_arg(list, int64_t);
   va_end(list);
   const auto* const time = reinterpret_cast<const timespec*>(a[3]);
   const bool waits = number == SYS_futex && time != nullptr && (a[1] & FUTEX_CLOCK_REALTIME) != 0 &&
@@ -122,8 +122,8 @@ long syscall(long number, ...) noexcept {
   while (true) {
     const int64_t look = NextLook(ToNumber(*time));
     const timespec look_time = ToTimespec(look);
-    const long status =
-        next(number, a[0], a[1], a[2], reinterpret_cast<long>(&look_time), a[4], a[5]);
+    const int64_t status =
+        next(number, a[0], a[1], a[2], reinterpret_cast<int64_t>(&look_time), a[4], a[5]);
     if (status == 0 || errno != ETIMEDOUT || look == 0) return status;
   }
 }

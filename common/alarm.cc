@@ -1,5 +1,7 @@
 #include "common/alarm.h"
 
+#include <signal.h>
+
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -25,8 +27,9 @@ class Alarms {
   int64_t Set(absl::Mutex* mutex, Alarm::Time time) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const int64_t number = ++newest_;
-    const auto entry = alarms_.emplace(std::make_pair(time, number), mutex).first;
-    if (entry == alarms_.begin()) changed_.notify_one();
+    alarms_.emplace(std::make_pair(time, number), mutex);
+    // Otherwise it wakes early enough, if only for one that was forgotten, and looks again.
+    if (time < wakes_) changed_.notify_one();
     return number;
   }
 
@@ -37,19 +40,27 @@ class Alarms {
 
  private:
   Alarms() {
+    // Signals are for the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     std::thread([this] { Run(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   [[noreturn]] void Run() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
       const Alarm::Time now = std::chrono::steady_clock::now();
-      if (alarms_.empty()) {
+      if (!GoOff(now)) {
+        wakes_ = now + kTryAgainAfter;
+        changed_.wait_until(lock, wakes_);
+      } else if (alarms_.empty()) {
+        wakes_ = Alarm::Time::max();
         changed_.wait(lock);
-      } else if (const Alarm::Time first = alarms_.begin()->first.first; first > now) {
-        changed_.wait_until(lock, first);
-      } else if (!GoOff(now)) {
-        changed_.wait_for(lock, kTryAgainAfter);
+      } else {
+        wakes_ = alarms_.begin()->first.first;
+        changed_.wait_until(lock, wakes_);
       }
     }
   }
@@ -73,6 +84,7 @@ class Alarms {
   std::condition_variable changed_;
   std::map<std::pair<Alarm::Time, int64_t>, absl::Mutex*> alarms_;
   int64_t newest_ = 0;
+  Alarm::Time wakes_ = Alarm::Time::max();  // Of the thread.
 };
 
 }  // namespace

@@ -26,7 +26,8 @@ package_programs() {
   bazel build "${flags[@]}" "${RELEASE_PROGRAMS[@]}"
   local params=()
   for program in "${RELEASE_PROGRAMS[@]}"; do
-    program="bazel-bin/$(sed 's,//\(.*\):,\1/,' <<<"$program")"
+    program="${program#//}"
+    program="bazel-bin/${program/://}"
     install -m 755 "$program" "$at/programs/"
     params+=(--params="$program-2.params")
   done
@@ -77,14 +78,14 @@ package_again() {
 }
 
 dev_package() {
-  local twice="" kinds=()
+  local twice="" kinds=() given=()
   while (($#)); do
     case "$1" in
       --twice) twice=yes ;;
-      --cpu) kinds=(cpu) ;;
+      --cpu) kinds=(cpu) given=(--cpu) ;;
       --cuda)
         have_nvcc || die "package --cuda needs the CUDA toolkit (nvcc)"
-        kinds=(cuda)
+        kinds=(cuda) given=(--cuda)
         ;;
       *) die "package takes --cpu, --cuda and --twice, not '$1'" ;;
     esac
@@ -98,5 +99,5 @@ dev_package() {
   fi
   make_packages "${kinds[@]}"
   ls -lh dist
-  [[ -z "$twice" ]] || package_again $( ((${#kinds[@]} > 1)) || echo "--${kinds[0]}")
+  [[ -z "$twice" ]] || package_again "${given[@]}"
 }

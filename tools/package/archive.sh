@@ -19,6 +19,10 @@ case "$NAME" in
     ;;
 esac
 
+installed_kib() {
+  find "$TREE" -type f -printf '%s\n' | awk '{ kib += int(($1 + 1023) / 1024) } END { print kib }'
+}
+
 # Recommends: what the worker loads when it is there (MP4). The programs need glibc and libm alone, and the driver and
 # cuBLAS where there is a GPU, which come from NVIDIA.
 control() {
@@ -29,7 +33,7 @@ Architecture: amd64
 Maintainer: Plumbline <plumbline@plumbline.invalid>
 Section: science
 Priority: optional
-Installed-Size: $(find "$TREE" -type f -printf '%s\n' | awk '{ kib += int(($1 + 1023) / 1024) } END { print kib }')
+Installed-Size: $(installed_kib)
 Depends: libc6 (>= 2.36), systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles
 Recommends: libavcodec59, libavformat59, libswscale6
 Suggests: bash-completion

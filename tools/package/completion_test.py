@@ -136,7 +136,8 @@ class CompletionTest(unittest.TestCase):
                 expected = re.findall(r"(?m)^  (\S+)", commands[1]) if commands else []
                 self.assertEqual(self.offered(line), expected, line)
                 options = set(re.findall(r"(?m)^ +(?:-\w,)?(--[\w-]+)", text.split("Examples:")[0]))
-                self.assertGreaterEqual({o.rstrip("=") for o in self.offered(line + "--")}, options - {"--help-json"}, line)
+                offered = {option.rstrip("=") for option in self.offered(line + "--")}
+                self.assertGreaterEqual(offered, options - {"--help-json"}, line)
 
     def commands_of(self, program, path):
         yield path

@@ -15,7 +15,7 @@
 #include "client/table.h"
 #include "client/tensor_files_text.h"
 #include "client/verdict_text.h"
-#include "google/protobuf/util/json_util.h"
+#include "common/proto_json.h"
 
 namespace plumbline::client {
 namespace {
@@ -113,16 +113,6 @@ std::string TaskText(const v1::TaskReport& task, const Style& style) {
   }
 }
 
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message,
-                                   const google::protobuf::util::JsonPrintOptions& options) {
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!status.ok()) {
-    return absl::InternalError(absl::StrCat("cannot write JSON: ", status.ToString()));
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string ReportText(const v1::Report& report, const Style& style) {
@@ -142,13 +132,13 @@ absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
-  return ToJson(message, options);
+  return ProtoJson(message, options);
 }
 
 absl::StatusOr<std::string> MessageJsonLine(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
-  return ToJson(message, options);
+  return ProtoJson(message, options);
 }
 
 }  // namespace plumbline::client

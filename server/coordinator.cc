@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/diagnostic_handlers.h"
+#include "common/health_server.h"
 #include "common/http_server.h"
 #include "common/logging.h"
 #include "common/metrics.h"
@@ -29,6 +30,7 @@
 #include "server/api/job_service.h"
 #include "server/api/store_service.h"
 #include "server/api/worker_service.h"
+#include "server/health_watch.h"
 #include "server/http/artifact_handler.h"
 #include "server/http/grpc_web_bridge.h"
 #include "server/http/origin_filter.h"
@@ -107,6 +109,7 @@ class Coordinator::Impl {
     api_.takes_plugin_uploads = options_.takes_plugin_uploads;
     PLUMBLINE_RETURN_IF_ERROR(StartGrpc());
     PLUMBLINE_RETURN_IF_ERROR(StartHttp());
+    PLUMBLINE_RETURN_IF_ERROR(StartHealth());
     retention_ = std::make_unique<Retention>(options_.clock, store_.get(), dispatcher_.get(),
                                              files_.get(), options_.retention);
     return absl::OkStatus();
@@ -115,8 +118,9 @@ class Coordinator::Impl {
   void Shutdown(absl::Duration grace) {
     if (std::exchange(shut_down_, true)) return;
     stopping_ = true;
+    health_watch_.reset();
     if (server_ != nullptr) {
-      server_->GetHealthCheckService()->SetServingStatus(kReadiness, false);
+      SetReady(false);
       dispatcher_->Stop();
       hub_.NotifyEverybody();
       bridge_.Close();
@@ -130,6 +134,9 @@ class Coordinator::Impl {
   const std::vector<std::string>& addresses() const { return addresses_; }
   std::string http_address() const {
     return options_.http.empty() ? "" : BoundAddress(options_.http, http_.port());
+  }
+  std::string health_address() const {
+    return health_ == nullptr ? "" : BoundAddress(options_.health, health_->port());
   }
 
  private:
@@ -247,6 +254,20 @@ class Coordinator::Impl {
     return store_->Health();
   }
 
+  absl::Status StartHealth() {
+    if (!options_.health.empty()) {
+      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.health));
+    }
+    health_watch_ = std::make_unique<HealthWatch>([this] { return Ready().ok(); },
+                                                  [this](bool ready) { SetReady(ready); });
+    return absl::OkStatus();
+  }
+
+  void SetReady(bool ready) {
+    server_->GetHealthCheckService()->SetServingStatus(kReadiness, ready);
+    if (health_ != nullptr) health_->SetReady(ready);
+  }
+
   absl::Status StartHttp() {
     if (options_.http.empty()) return absl::OkStatus();
     // Before the common handlers, whose figures it brings up to date.
@@ -352,6 +373,8 @@ class Coordinator::Impl {
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::string> addresses_;
+  std::unique_ptr<HealthServer> health_;
+  std::unique_ptr<HealthWatch> health_watch_;
 };
 
 Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -366,5 +389,6 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(CoordinatorOptio
 void Coordinator::Shutdown(absl::Duration grace) { impl_->Shutdown(grace); }
 const std::vector<std::string>& Coordinator::addresses() const { return impl_->addresses(); }
 std::string Coordinator::http_address() const { return impl_->http_address(); }
+std::string Coordinator::health_address() const { return impl_->health_address(); }
 
 }  // namespace plumbline::server

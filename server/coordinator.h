@@ -22,6 +22,9 @@ struct CoordinatorOptions {
   std::vector<std::string> listen = {"127.0.0.1:7433"};
   // Where HTTP is served: "HOST:PORT", or "" for nowhere.
   std::string http = "127.0.0.1:7434";
+  // Where grpc.health.v1 alone is served, without TLS, for probes that speak none: "HOST:PORT", any
+  // address, since it tells nothing else; "": nowhere. `listen` serves it too.
+  std::string health;
   // Folder of the dashboard's files; "": none is served.
   std::string web_dir;
   // Origins whose pages may call the HTTP port from a browser, besides its own.
@@ -72,7 +75,8 @@ class Coordinator {
 
   // As listened on, ports resolved, in the order of the options.
   const std::vector<std::string>& addresses() const;
-  std::string http_address() const;  // "" where HTTP is not served.
+  std::string http_address() const;    // "" where HTTP is not served.
+  std::string health_address() const;  // "" where health has no port of its own.
 
  private:
   class Impl;

@@ -128,6 +128,13 @@ TEST_F(FaultsTest, AFullDiskRefusesAndLosesNothing) {
     EXPECT_TRUE(absl::IsUnavailable(refused.status()) ||
                 absl::IsResourceExhausted(refused.status()))
         << refused.status();
+    const auto channel = Connect();
+    while (HealthOf(channel.get(), "readiness") != "NOT_SERVING" &&
+           SystemClock()->Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_EQ(HealthOf(channel.get(), "readiness"), "NOT_SERVING");
+    EXPECT_EQ(HealthOf(channel.get(), "liveness"), "SERVING");
     // What is there can still be read.
     EXPECT_TRUE(Call(jobs_.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).ok());
     coordinator_.reset();

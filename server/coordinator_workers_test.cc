@@ -1,5 +1,4 @@
 // Workers, artifacts and the server itself, through gRPC and HTTP.
-#include <grpcpp/impl/client_unary_call.h>
 #include <httplib.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/time/clock.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "server/testing/coordinator_fixture.h"
@@ -332,26 +332,24 @@ TEST_F(WorkersTest, TheServerSaysHowItIs) {
 }
 
 TEST_F(WorkersTest, TheServerAnswersHealthChecks) {
+  options_.health = "127.0.0.1:0";
   Start();
+  const auto probe =
+      grpc::CreateChannel(coordinator_->health_address(), grpc::InsecureChannelCredentials());
   for (const std::string service : {"", "liveness", "readiness"}) {
-    // grpc.health.v1.HealthCheckRequest{service} and HealthCheckResponse{SERVING}, encoded.
-    const std::string bytes =
-        absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service);
-    const grpc::Slice slice(bytes);
-    const grpc::ByteBuffer request(&slice, 1);
-    grpc::ByteBuffer response;
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    const grpc::internal::RpcMethod check("/grpc.health.v1.Health/Check",
-                                          grpc::internal::RpcMethod::NORMAL_RPC);
-    const grpc::Status status =
-        grpc::internal::BlockingUnaryCall(channel_.get(), check, &context, request, &response);
-    ASSERT_TRUE(status.ok()) << service << ": " << status.error_message();
-    std::vector<grpc::Slice> slices;
-    ASSERT_TRUE(response.Dump(&slices).ok());
-    ASSERT_EQ(slices.size(), 1u);
-    EXPECT_EQ(std::string(slices[0].begin(), slices[0].end()), "\x08\x01") << service;
+    for (grpc::Channel* const channel : {channel_.get(), probe.get()}) {
+      const absl::Time deadline = SystemClock()->Now() + absl::Minutes(1);
+      while (HealthOf(channel, service) != "SERVING" && SystemClock()->Now() < deadline) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+      EXPECT_EQ(HealthOf(channel, service), "SERVING") << service;
+    }
   }
+  // It serves nothing else.
+  const auto jobs = v1::JobService::NewStub(probe);
+  const absl::Status refused =
+      Call(jobs.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).status();
+  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
 }
 
 TEST_F(WorkersTest, TheServerListensOnASocketAndOnLoopbackOnly) {

@@ -33,6 +33,7 @@ constexpr absl::Duration kShutdownGrace = absl::Seconds(5);
 struct Flags {
   std::string listen = "127.0.0.1:7433";
   std::string http = "127.0.0.1:7434";
+  std::string health;
   std::string web_dir;
   std::vector<std::string> cors_origins;
   TlsFiles tls;
@@ -113,6 +114,7 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.takes_plugin_uploads = flags.takes_plugin_uploads;
   options.listen = {flags.listen};
   options.http = flags.http;
+  options.health = flags.health;
   options.web_dir = flags.web_dir;
   options.cors_origins = flags.cors_origins;
   options.tls = flags.tls;
@@ -144,10 +146,13 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator,
                              Coordinator::Start(std::move(options)));
   Log(LogLevel::kInfo, "serving",
-      {{"listen", coordinator->addresses()[0]}, {"http", coordinator->http_address()}});
+      {{"listen", coordinator->addresses()[0]},
+       {"http", coordinator->http_address()},
+       {"health", coordinator->health_address()}});
   if (!flags.ready_file.empty()) {
     const nlohmann::json ready = {{"listen", coordinator->addresses()[0]},
-                                  {"http", coordinator->http_address()}};
+                                  {"http", coordinator->http_address()},
+                                  {"health", coordinator->health_address()}};
     PLUMBLINE_RETURN_IF_ERROR(
         WriteFileAtomically(flags.ready_file, absl::StrCat(ready.dump(), "\n")));
   }
@@ -175,6 +180,10 @@ int Main(int argc, char** argv) {
   app.add_option("--http", flags.http,
                  "Serve gRPC-Web, artifacts, /metrics, /healthz and /readyz at HOST:PORT")
       ->capture_default_str();
+  app.add_option("--health", flags.health,
+                 "Serve grpc.health.v1 alone at HOST:PORT, without TLS, for a cluster's probes. "
+                 "Default: only at --listen")
+      ->option_text("HOST:PORT");
   app.add_option("--tls-cert", flags.tls.certificate,
                  "PEM file: certificate, with its chain, of --listen and --http; looked at again "
                  "every second")

@@ -77,6 +77,13 @@ TEST_F(RetentionTest, DropsOldEventsAndKeepsHowAJobEnded) {
   const absl::Status status = FromGrpcStatus(stream->Finish());
   EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
   EXPECT_EQ(GetReason(status), "EVENTS_EXPIRED");
+  // Nor is who saw more than there is: the store was put back to what it once was.
+  grpc::ClientContext ahead;
+  SetDeadline(&ahead);
+  request.set_after_sequence(newest + 1);
+  const auto stream_ahead = jobs_->WatchJob(&ahead, request);
+  EXPECT_FALSE(stream_ahead->Read(&event));
+  EXPECT_TRUE(absl::IsOutOfRange(FromGrpcStatus(stream_ahead->Finish())));
   Restart();
   EXPECT_EQ(Watch(old, 0).size(), 1u);
   coordinator_.reset();

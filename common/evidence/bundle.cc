@@ -1,7 +1,5 @@
 #include "common/evidence/bundle.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "common/evidence/run_tables.h"
 #include "common/evidence/signature.h"
 #include "common/files.h"
+#include "common/proto_json.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
@@ -41,13 +40,7 @@ absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message
   options.add_whitespace = true;
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
-  std::string text;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
-  if (!status.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(message.GetTypeName(), ": ", std::string(status.message())));
-  }
-  return text;
+  return ProtoJson(message, options);
 }
 
 // As a value of a larger file. A message's own JSON is JSON.

@@ -51,6 +51,13 @@ class WatchJobStream final : public PagedStream<grpc::ByteBuffer> {
                                              "is left is sent")),
           "EVENTS_EXPIRED");
     }
+    PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest, api_.store->NewestSequence(job_));
+    if (sequence_ > newest) {
+      return WithReason(absl::OutOfRangeError(absl::StrCat(
+                            "event ", sequence_, " is not known, the newest is ", newest,
+                            ": the coordinator was restored from a backup; watch from 0")),
+                        "EVENTS_EXPIRED");
+    }
     return absl::OkStatus();
   }
 

@@ -80,8 +80,16 @@ absl::Status Dispatcher::Start() {
   for (const auto& [key, lease] : leases) PLUMBLINE_RETURN_IF_ERROR(LoadLease(key, lease));
   PLUMBLINE_ASSIGN_OR_RETURN(const auto shares, store_->ReadShares());
   scheduler_.RestoreShares(shares);
+  const bool restored = store_->format().restored();
+  if (restored) scheduler_.LoseAllLeases("the coordinator was restored from a backup");
   scheduler_.EndRestore();
-  if (WriteSet set = scheduler_.TakeChanges(); !set.empty()) Commit(std::move(set), nullptr);
+  WriteSet set = scheduler_.TakeChanges();
+  if (restored) {
+    store::StoreFormat format = store_->format();
+    format.clear_restored();
+    set.PutFormat(format);
+  }
+  if (!set.empty()) Commit(std::move(set), nullptr);
   timer_ = std::thread([this] { TimerLoop(); });
   return absl::OkStatus();
 }

@@ -98,6 +98,8 @@ class Scheduler {
   void RestoreShares(const std::map<std::string, absl::Duration>& used) {
     fair_share_.Restore(used);
   }
+  // Nobody holds what was held: the attempts end, and their tasks are queued again.
+  void LoseAllLeases(absl::string_view message);
   // All jobs are there.
   void EndRestore();
 

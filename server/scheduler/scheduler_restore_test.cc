@@ -63,5 +63,25 @@ TEST_F(RestoreTest, WaitsNoLongerForAClockThatWasAhead) {
   EXPECT_EQ(Acquire("one").task(), "jobs/job1/tasks/0");
 }
 
+TEST_F(RestoreTest, AfterABackupWasRestoredNobodyHoldsWhatWasHeld) {
+  Register("one");
+  AddJob(1, /*tasks=*/2);
+  const v1::Lease held = Acquire("one");
+  scheduler_.TakeChanges();
+  for (int i = 0; i < 2 * options_.max_infrastructure_failures; ++i) {
+    scheduler_.LoseAllLeases("restored");
+    const WriteSet changes = scheduler_.TakeChanges();
+    ASSERT_EQ(changes.lease_changes().size(), 1u);
+    EXPECT_EQ(changes.lease_changes()[0].token, 0);
+    EXPECT_EQ(Beat("one", {held}).directives(0).action(),
+              v1::HeartbeatResponse::Directive::ACTION_LEASE_LOST);
+    // The task is not to blame, and waits for nobody.
+    const v1::Lease again = Acquire("one");
+    EXPECT_EQ(again.task(), held.task());
+    EXPECT_GT(again.fencing_token(), held.fencing_token());
+    scheduler_.TakeChanges();
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::server

@@ -292,6 +292,17 @@ v1::Worker Scheduler::ToWorker(const WorkerState& state) const {
   return worker;
 }
 
+void Scheduler::LoseAllLeases(absl::string_view message) {
+  std::vector<TaskKey> held;
+  for (const auto& [deadline, key] : lease_deadlines_) held.push_back(key);
+  for (const TaskKey& key : held) {
+    TaskState* const task = FindTask(key);
+    ++counts_.leases_lost;
+    // The task is not to blame: this does not count against it.
+    TryAgain(key, task, EndAttempt(key, task, v1::ATTEMPT_END_LEASE_EXPIRED, message));
+  }
+}
+
 void Scheduler::LoseTasksOf(WorkerState* worker, v1::AttemptEnd end, absl::string_view message) {
   for (const TaskKey& key : std::set<TaskKey>(worker->held)) {
     TaskState* const task = FindTask(key);

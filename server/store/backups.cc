@@ -22,6 +22,18 @@ rocksdb::BackupEngineOptions EngineOptions(const std::string& folder) {
   return options;
 }
 
+// Those that the store names, from the backups in `folder`.
+absl::Status CopyArtifacts(const StoreOptions& options, const std::string& folder,
+                           const std::string& data_dir, absl::string_view doing) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::OpenReadOnly(options));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store->ArtifactNames());
+  const std::unique_ptr<ArtifactFiles> backed_up = ArtifactFiles::OpenBackup(folder);
+  for (const std::string& name : artifacts) {
+    PLUMBLINE_RETURN_IF_ERROR(AnnotateStatus(backed_up->CopyTo(name, data_dir), doing));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<v1::BackupResponse> Backups::Create() {
@@ -68,26 +80,32 @@ absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,
       rocksdb::BackupEngineReadOnly::Open(rocksdb::Env::Default(), EngineOptions(folder), &opened),
       absl::StrCat("open the backups in ", folder)));
   const std::unique_ptr<rocksdb::BackupEngineReadOnly> engine(opened);
-  std::filesystem::create_directories(store_path, error);
+  // Under another name first, so that what is cut off anywhere leaves no store that looks whole.
+  StoreOptions options;
+  options.path = absl::StrCat(store_path, ".restoring");
+  std::filesystem::remove_all(options.path, error);
+  std::filesystem::create_directories(options.path, error);
   if (error) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", store_path, ": ", error.message()));
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", options.path, ": ", error.message()));
   }
   const std::string doing = absl::StrCat("restore backup ", backup_id, " of ", folder);
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(
-      backup_id == 0 ? engine->RestoreDBFromLatestBackup(store_path, store_path)
+      backup_id == 0 ? engine->RestoreDBFromLatestBackup(options.path, options.path)
                      : engine->RestoreDBFromBackup(static_cast<rocksdb::BackupID>(backup_id),
-                                                   store_path, store_path),
+                                                   options.path, options.path),
       doing));
-  StoreOptions options;
-  options.path = store_path;
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
-                             Store::OpenReadOnly(std::move(options)));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store->ArtifactNames());
-  const std::unique_ptr<ArtifactFiles> backed_up = ArtifactFiles::OpenBackup(folder);
-  for (const std::string& name : artifacts) {
-    PLUMBLINE_RETURN_IF_ERROR(AnnotateStatus(backed_up->CopyTo(name, data_dir), doing));
+  PLUMBLINE_RETURN_IF_ERROR(Store::MarkRestored(options));
+  PLUMBLINE_RETURN_IF_ERROR(CopyArtifacts(options, folder, data_dir, doing));
+  std::filesystem::rename(options.path, store_path, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot rename ", options.path, ": ", error.message()));
   }
-  return absl::OkStatus();
+  std::unique_ptr<rocksdb::Directory> directory;
+  PLUMBLINE_RETURN_IF_ERROR(
+      FromRocksdb(rocksdb::Env::Default()->NewDirectory(data_dir, &directory), doing));
+  return FromRocksdb(directory->Fsync(), doing);
 }
 
 }  // namespace plumbline::server

@@ -55,22 +55,30 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
     EXPECT_GT(backup->size_bytes(), 25000 * (i + 1));
   }
   EXPECT_TRUE(absl::IsFailedPrecondition(Backups::Restore(folder, 2, data)));
+  const std::string store_id = harness.store().format().store_id();
   harness.Close();
   std::filesystem::remove_all(data);
   for (const int64_t id : {2, 0}) {
     const std::string restored_data = NewFolder("restored");
     options.path = restored_data + "/store";
     EXPECT_TRUE(absl::IsNotFound(Backups::Restore(folder, 9, restored_data)));
-    std::filesystem::remove_all(restored_data);
+    EXPECT_FALSE(std::filesystem::exists(restored_data + "/store"));
+    // As a restore that was cut off left it.
+    ASSERT_TRUE(std::filesystem::create_directories(restored_data + "/store.restoring/x"));
     const absl::Status restored = Backups::Restore(folder, id, restored_data);
     ASSERT_TRUE(restored.ok()) << restored;
     const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(restored_data);
     ASSERT_TRUE(check.ok()) << check.status();
     // The harness's lease is of no job.
+    EXPECT_FALSE(std::filesystem::exists(restored_data + "/store.restoring"));
     EXPECT_EQ(check->problems, std::vector<std::string>{"a lease is of task 0 of job 1, gone"});
     EXPECT_EQ(check->artifacts, id == 0 ? 3 : 2);
     EXPECT_EQ(check->steps, id == 0 ? 3 : 2);
     ASSERT_TRUE(harness.Open(options).ok());
+    // What the store gave out after the backup is not the restored one's.
+    EXPECT_TRUE(harness.store().format().restored());
+    EXPECT_NE(harness.store().format().store_id(), store_id);
+    EXPECT_GT(harness.store().NewestFencingToken().value(), int64_t{1} << 40);
     for (int32_t i = 0; i < (id == 0 ? 3 : 2); ++i) {
       const absl::StatusOr<StepStore::SavedStep> step = harness.steps().ReadStep(RunIdOf(1), i);
       ASSERT_TRUE(step.ok()) << step.status();

@@ -327,6 +327,11 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 
+absl::Status Store::MarkRestored(StoreOptions options) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Open(std::move(options)));
+  return store->impl_->MarkRestored();
+}
+
 absl::Status Store::Commit(WriteSet* set, std::function<void(absl::Status)> done) {
   return impl_->Commit(set, std::move(done));
 }

@@ -54,6 +54,11 @@ class Store {
   // Commit is refused. STORE_IN_USE as Open.
   static absl::StatusOr<std::unique_ptr<Store>> OpenReadOnly(StoreOptions options);
 
+  // For what a backup wrote to a folder: makes it a store of its own, so that nothing which the one
+  // that was backed up gave out afterwards is taken for its: resume tokens are refused, fencing
+  // tokens go on far above those, and format().restored() says that no lease is held.
+  static absl::Status MarkRestored(StoreOptions options);
+
   // Makes everything durable that was committed.
   ~Store();
   Store(const Store&) = delete;

@@ -21,6 +21,8 @@ constexpr int kFormatVersion = 3;
 constexpr int kOldestFormatVersion = 1;
 constexpr int kTicketKeyBytes = 32;
 constexpr int kMigrationBatch = 4096;
+// More than any coordinator gives out after a backup, and so often that none will run out.
+constexpr int64_t kTokensAfterBackup = int64_t{1} << 40;
 
 absl::StatusOr<std::string> RandomBytes(int count) {
   std::string bytes(count, '\0');
@@ -83,6 +85,18 @@ absl::Status Store::Impl::IndexFinishedJobs() {
   PLUMBLINE_RETURN_IF_ERROR(status);
   write();
   return status;
+}
+
+absl::Status Store::Impl::MarkRestored() {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int64_t newest_token,
+                             GetNumber(Family::kLeases, keys::FencingToken()));
+  format_.set_store_id(RandomIds()->NewId());
+  format_.set_restored(true);
+  rocksdb::WriteBatch batch;
+  batch.Put(handle(Family::kMeta), keys::Format(), format_.SerializeAsString());
+  batch.Put(handle(Family::kLeases), keys::FencingToken(),
+            keys::Number(newest_token + kTokensAfterBackup));
+  return FromRocksdb(db_->Write(SyncedWrite(), &batch), "mark the store as restored");
 }
 
 absl::Status Store::Impl::WriteFormat() {

@@ -90,6 +90,7 @@ class Store::Impl {
   absl::StatusOr<int64_t> GetNumber(Family family, absl::string_view key) const;
 
   const store::StoreFormat& format() const { return format_; }
+  absl::Status MarkRestored();
 
  private:
   struct Queued {

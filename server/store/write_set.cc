@@ -97,6 +97,10 @@ void WriteSet::AppendEvent(int64_t job, v1::JobEvent event) {
   events_.push_back(std::move(event));
 }
 
+void WriteSet::PutFormat(const store::StoreFormat& format) {
+  Put(Family::kMeta, keys::Format(), format.SerializeAsString());
+}
+
 void WriteSet::PutWorker(const store::WorkerRecord& record) {
   Put(Family::kMeta, keys::Worker(record.worker().name()), record.SerializeAsString());
 }

@@ -57,6 +57,8 @@ class WriteSet {
   // Drops the events before `first_kept` of a job that is not live.
   void TrimEvents(int64_t job, store::JobRecord record, int64_t first_kept);
 
+  void PutFormat(const store::StoreFormat& format);
+
   void PutWorker(const store::WorkerRecord& worker);
   void DeleteWorker(absl::string_view name);
 

@@ -2,6 +2,7 @@
 #define PLUMBLINE_SERVER_TESTING_COORDINATOR_FIXTURE_H_
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/client_unary_call.h>
 
 #include <filesystem>
 #include <memory>
@@ -172,6 +173,28 @@ class CoordinatorTest : public testing::Test {
     }
     stream->Finish();
     return events;
+  }
+
+  // What grpc.health.v1 says of a service at `channel`: "SERVING", "NOT_SERVING", or what went
+  // wrong.
+  static std::string HealthOf(grpc::Channel* channel, const std::string& service) {
+    // grpc.health.v1.HealthCheckRequest{service} and HealthCheckResponse{status}, encoded.
+    const std::string bytes =
+        absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service);
+    const grpc::Slice slice(bytes);
+    const grpc::ByteBuffer request(&slice, 1);
+    grpc::ByteBuffer response;
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    const grpc::internal::RpcMethod check("/grpc.health.v1.Health/Check",
+                                          grpc::internal::RpcMethod::NORMAL_RPC);
+    const grpc::Status status =
+        grpc::internal::BlockingUnaryCall(channel, check, &context, request, &response);
+    if (!status.ok()) return status.error_message();
+    std::vector<grpc::Slice> slices;
+    if (!response.Dump(&slices).ok() || slices.size() != 1) return "no answer";
+    const std::string answer(slices[0].begin(), slices[0].end());
+    return answer == "\x08\x01" ? "SERVING" : answer == "\x08\x02" ? "NOT_SERVING" : answer;
   }
 
   // For tests that set options_.clock to it.

@@ -1,4 +1,4 @@
-#include "worker/health_server.h"
+#include "common/health_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace plumbline::worker {
+namespace plumbline {
 
 class HealthServer::Impl {
  public:
@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(const std::str
     return absl::UnavailableError(absl::StrCat(address, ": cannot listen for gRPC there"));
   }
   std::unique_ptr<HealthServer> health(new HealthServer(std::move(impl)));
+  health->impl_->server->GetHealthCheckService()->SetServingStatus("liveness", true);
   health->SetReady(false);
   return health;
 }
@@ -44,4 +45,4 @@ void HealthServer::SetReady(bool ready) {
   impl_->server->GetHealthCheckService()->SetServingStatus("readiness", ready);
 }
 
-}  // namespace plumbline::worker
+}  // namespace plumbline

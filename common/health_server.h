@@ -1,19 +1,20 @@
-#ifndef PLUMBLINE_WORKER_HEALTH_SERVER_H_
-#define PLUMBLINE_WORKER_HEALTH_SERVER_H_
+#ifndef PLUMBLINE_COMMON_HEALTH_SERVER_H_
+#define PLUMBLINE_COMMON_HEALTH_SERVER_H_
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 
-namespace plumbline::worker {
+namespace plumbline {
 
-// The worker's own gRPC port: grpc.health.v1, where the empty service name is liveness and
-// "readiness" is readiness, and reflection. Any thread may call.
+// A gRPC port that tells how a daemon is and nothing else: grpc.health.v1, where the empty service
+// name and "liveness" are liveness and "readiness" is readiness, and reflection. Without TLS, since
+// a cluster's own probes speak none. Any thread may call.
 class HealthServer {
  public:
   // Listens on `address`, "HOST:PORT"; port 0 takes a free one. UNAVAILABLE if it cannot be
-  // listened on. One in a process.
+  // listened on.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(const std::string& address);
   ~HealthServer();  // Stops.
   HealthServer(const HealthServer&) = delete;
@@ -28,6 +29,6 @@ class HealthServer {
   const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace plumbline::worker
+}  // namespace plumbline
 
-#endif  // PLUMBLINE_WORKER_HEALTH_SERVER_H_
+#endif  // PLUMBLINE_COMMON_HEALTH_SERVER_H_

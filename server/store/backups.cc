@@ -38,6 +38,16 @@ absl::Status CopyArtifacts(const StoreOptions& options, const std::string& folde
 
 absl::StatusOr<v1::BackupResponse> Backups::Create() {
   absl::MutexLock lock(&mutex_);
+  absl::StatusOr<v1::BackupResponse> made = Make();
+  if (!absl::IsUnavailable(made.status())) return made;
+  return absl::FailedPreconditionError(
+      absl::StrCat("no backup can be made in ", folder_, ": ", made.status().message()));
+}
+
+absl::StatusOr<v1::BackupResponse> Backups::Make() {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) return absl::UnavailableError(error.message());
   rocksdb::BackupEngine* opened = nullptr;
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(
       rocksdb::BackupEngine::Open(rocksdb::Env::Default(), EngineOptions(folder_), &opened),

@@ -23,7 +23,9 @@ class Backups {
   Backups(Store* store, ArtifactFiles* files, std::string folder)
       : store_(store), files_(files), folder_(std::move(folder)) {}
 
-  // Everything that was acknowledged before is in it.
+  // Everything that was acknowledged before is in it. FAILED_PRECONDITION where the folder cannot
+  // be made or written, which a caller must not take for a coordinator that is away;
+  // RESOURCE_EXHAUSTED where its disk is full.
   absl::StatusOr<v1::BackupResponse> Create() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes backup `backup_id` of `folder` (0: the newest) to `data_dir`, where there must be no
@@ -33,6 +35,8 @@ class Backups {
                               const std::string& data_dir);
 
  private:
+  absl::StatusOr<v1::BackupResponse> Make();
+
   Store* const store_;
   ArtifactFiles* const files_;
   const std::string folder_;

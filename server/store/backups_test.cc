@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/sha256.h"
 #include "gtest/gtest.h"
@@ -41,11 +42,15 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
   const std::string data = NewFolder("backed-up");
   StoreOptions options;
   options.path = data + "/store";
-  const std::string folder = NewFolder("backups");
+  const std::string folder = NewFolder("backups") + "/made/when/needed";
   StepStoreHarness harness;
   ASSERT_TRUE(harness.Open(options).ok());
   const std::unique_ptr<ArtifactFiles> files = ArtifactFiles::Open(data, {}, {}).value();
   Backups backups(&harness.store(), files.get(), folder);
+  const absl::Status refused =
+      Backups(&harness.store(), files.get(), data + "/store/LOCK/backups").Create().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "/store/LOCK/backups: ")) << refused;
   for (int32_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(harness.Put(MakeTestStep(1, i)).ok());
     PutArtifact(files.get(), &harness.store(), i);

@@ -9,10 +9,14 @@ packages_for() {
   ' deploy/packages.txt
 }
 
-# Of the packages named on standard input, those that are neither installed nor provided by an installed one.
+# Of the packages named on standard input, those that are neither installed nor provided by an installed one. A kubectl
+# of somebody else's is as good as Debian's, which could not be installed beside it.
 missing_packages() {
-  grep -vxFf <(dpkg-query --show --showformat='${db:Status-Abbrev}\t${Package}, ${Provides}\n' |
-    awk -F'\t' '/^ii/ { gsub(/ \([^)]*\)/, "", $2); gsub(/, */, "\n", $2); print $2 }' | grep .) || true
+  grep -vxFf <(
+    dpkg-query --show --showformat='${db:Status-Abbrev}\t${Package}, ${Provides}\n' |
+      awk -F'\t' '/^ii/ { gsub(/ \([^)]*\)/, "", $2); gsub(/, */, "\n", $2); print $2 }' | grep .
+    ! have kubectl || echo kubernetes-client
+  ) || true
 }
 
 # Installs the packages that subcommand $1 needs. Touches neither apt nor the network when all are there.

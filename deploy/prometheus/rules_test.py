@@ -39,6 +39,24 @@ class RulesTest(unittest.TestCase):
             base = re.sub(r"_(bucket|sum|count)$", "", name)
             self.assertTrue(name in made or base in made, name)
 
+    def test_every_alert_has_its_section_in_the_guide_and_every_section_its_alert(self):
+        alerts = re.findall(r"- alert: (\w+)", (FOLDER / RULES).read_text())
+        guide = pathlib.Path("docs/operations.md").read_text().split("\n## Alerts\n")
+        self.assertEqual(len(guide), 2)
+        sections = re.split(r"(?m)^### (\w+)$", guide[1].split("\n## ")[0])[1:]
+        self.assertEqual(sections[::2], alerts)
+        for name, text in zip(sections[::2], sections[1::2]):
+            self.assertGreater(len(text.split()), 30, name)
+
+    def test_every_metric_is_in_the_guide(self):
+        sources = "".join(
+            pathlib.Path(path).read_text()
+            for path in ["server/metrics/server_metrics.cc", "worker/worker_metrics.cc"]
+        )
+        guide = pathlib.Path("docs/operations.md").read_text()
+        for name in re.findall(r'"(plumbline_\w+)"', sources):
+            self.assertRegex(guide, rf"`{name}[`{{]")
+
     def test_every_alert_says_what_to_do(self):
         text = (FOLDER / RULES).read_text()
         alerts = text.count("- alert:")

@@ -242,7 +242,7 @@ class Coordinator::Impl {
       server_metrics_.RecordStepWrite(duration, bytes);
     };
     PLUMBLINE_ASSIGN_OR_RETURN(steps_, StepStore::Open(store_.get(), std::move(steps)));
-    backups_ = std::make_unique<Backups>(store_.get(), files_.get(),
+    backups_ = std::make_unique<Backups>(store_.get(), steps_.get(), files_.get(),
                                          options_.backup_dir.empty()
                                              ? absl::StrCat(options_.data_dir, "/backups")
                                              : options_.backup_dir);

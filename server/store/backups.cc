@@ -1,5 +1,6 @@
 #include "server/store/backups.h"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -14,11 +15,32 @@
 namespace plumbline::server {
 namespace {
 
+// Files below it are copied in no time.
+constexpr uint64_t kBytesBetweenCallbacks = 64 << 10;
+
+// Steps are not written until it is told that the files are known, or ends. Any thread may tell it.
+class WritePause {
+ public:
+  explicit WritePause(StepStore* steps) : steps_(steps) { steps_->PauseWrites(); }
+  ~WritePause() { End(); }
+  WritePause(const WritePause&) = delete;
+  WritePause& operator=(const WritePause&) = delete;
+
+  void End() {
+    if (!ended_.exchange(true)) steps_->ResumeWrites();
+  }
+
+ private:
+  StepStore* const steps_;
+  std::atomic<bool> ended_{false};
+};
+
 rocksdb::BackupEngineOptions EngineOptions(const std::string& folder) {
   rocksdb::BackupEngineOptions options(folder);
   options.share_table_files = true;
   options.share_files_with_checksum = true;
   options.sync = true;
+  options.callback_trigger_interval_size = kBytesBetweenCallbacks;
   return options;
 }
 
@@ -59,8 +81,14 @@ absl::StatusOr<v1::BackupResponse> Backups::Make() {
   const absl::Time time = store_->impl_->options().clock->Now();
   rocksdb::CreateBackupOptions options;
   options.flush_before_backup = true;
+  // RocksDB looks at the files first, and at the log a moment later: a step that was written in
+  // between would have its record in the backup and not its blobs. When it begins to copy, it has
+  // looked at everything.
+  WritePause pause(steps_);
+  options.progress_callback = [&pause] { pause.End(); };
   PLUMBLINE_RETURN_IF_ERROR(
       FromRocksdb(engine->CreateNewBackup(options, store_->impl_->db(), &id), "make a backup"));
+  pause.End();
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store_->ArtifactNames());
   for (const std::string& name : artifacts) {
     PLUMBLINE_RETURN_IF_ERROR(files_->CopyTo(name, folder_));

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "proto/plumbline/v1/admin_service.pb.h"
 #include "server/store/artifact_files.h"
+#include "server/store/step_store.h"
 #include "server/store/store.h"
 
 namespace plumbline::server {
@@ -19,9 +20,9 @@ namespace plumbline::server {
 // two backups have in common is kept once. Any thread may call; calls block on the disk.
 class Backups {
  public:
-  // `store` and `files` must outlive it. The folder is made when it is needed.
-  Backups(Store* store, ArtifactFiles* files, std::string folder)
-      : store_(store), files_(files), folder_(std::move(folder)) {}
+  // `store`, `steps` and `files` must outlive it. The folder is made when it is needed.
+  Backups(Store* store, StepStore* steps, ArtifactFiles* files, std::string folder)
+      : store_(store), steps_(steps), files_(files), folder_(std::move(folder)) {}
 
   // Everything that was acknowledged before is in it. FAILED_PRECONDITION where the folder cannot
   // be made or written, which a caller must not take for a coordinator that is away;
@@ -38,6 +39,7 @@ class Backups {
   absl::StatusOr<v1::BackupResponse> Make();
 
   Store* const store_;
+  StepStore* const steps_;
   ArtifactFiles* const files_;
   const std::string folder_;
   absl::Mutex mutex_;  // One backup at a time.

@@ -1,8 +1,10 @@
 #include "server/store/backups.h"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -46,9 +48,11 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
   StepStoreHarness harness;
   ASSERT_TRUE(harness.Open(options).ok());
   const std::unique_ptr<ArtifactFiles> files = ArtifactFiles::Open(data, {}, {}).value();
-  Backups backups(&harness.store(), files.get(), folder);
+  Backups backups(&harness.store(), &harness.steps(), files.get(), folder);
   const absl::Status refused =
-      Backups(&harness.store(), files.get(), data + "/store/LOCK/backups").Create().status();
+      Backups(&harness.store(), &harness.steps(), files.get(), data + "/store/LOCK/backups")
+          .Create()
+          .status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(refused.message(), "/store/LOCK/backups: ")) << refused;
   for (int32_t i = 0; i < 3; ++i) {
@@ -91,6 +95,47 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
     }
     EXPECT_TRUE(harness.steps().FindInconsistencies()->empty());
     harness.Close();
+  }
+}
+
+// A step's blobs are written without the log: a backup that has the record from the log must have
+// the blobs too.
+TEST(BackupsTest, EachIsWholeWhileStepsAreWritten) {
+  constexpr int kBackups = 8;
+  constexpr int kSteps = 8;  // Of a run.
+  const std::string data = NewFolder("written-meanwhile");
+  StoreOptions options;
+  options.path = data + "/store";
+  const std::string folder = NewFolder("backups-meanwhile");
+  StepStoreHarness harness;
+  ASSERT_TRUE(harness.Open(options).ok());
+  const std::unique_ptr<ArtifactFiles> files = ArtifactFiles::Open(data, {}, {}).value();
+  Backups backups(&harness.store(), &harness.steps(), files.get(), folder);
+  std::atomic<bool> over{false};
+  std::atomic<int32_t> written{0};
+  std::thread writer([&] {
+    while (!over) {
+      const absl::Status put =
+          harness.Put(MakeTestStep(1 + written / kSteps, written % kSteps)).status();
+      ASSERT_TRUE(put.ok()) << put;
+      ++written;
+    }
+  });
+  std::vector<int32_t> before;
+  for (int i = 0; i < kBackups; ++i) {
+    before.push_back(written);
+    EXPECT_TRUE(backups.Create().ok());
+  }
+  over = true;
+  writer.join();
+  harness.Close();
+  for (int i = 0; i < kBackups; ++i) {
+    const std::string restored = NewFolder("restored-meanwhile");
+    ASSERT_TRUE(Backups::Restore(folder, i + 1, restored).ok());
+    const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(restored);
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->problems, std::vector<std::string>{"a lease is of task 0 of job 1, gone"});
+    EXPECT_GE(check->steps, before[i]);
   }
 }
 

@@ -106,6 +106,12 @@ class StepStore {
   // Deletes blobs that no record refers to, and compacts the whole store.
   absl::StatusOr<v1::CompactResponse> Compact(v1::AuditEvent audit);
 
+  // Between the two no step is written, not even in part: for whoever takes the store's files as
+  // they are, where a record must not be without its blobs, which are not in the log. The first
+  // returns when none is being written.
+  void PauseWrites() ABSL_LOCKS_EXCLUDED(write_mutex_);
+  void ResumeWrites() ABSL_LOCKS_EXCLUDED(write_mutex_);
+
   // What is wrong between records, reference counts and blobs, a sentence each. Reads no bytes.
   absl::StatusOr<std::vector<std::string>> FindInconsistencies() const;
 
@@ -117,6 +123,8 @@ class StepStore {
 
   absl::Status Load() ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
   absl::StatusOr<int64_t> CollectOrphans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+
+  bool MayWrite() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) { return !paused_; }
 
   // Of a change (step_store_put.cc). All hold write_mutex_, so that what they read stays.
   absl::StatusOr<v1::Run> RunToWrite(const NewStep& step) const
@@ -144,6 +152,7 @@ class StepStore {
 
   // Held by a change from its first look to its end.
   absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  bool paused_ ABSL_GUARDED_BY(write_mutex_) = false;
   mutable absl::Mutex mutex_;
   RunIndex index_ ABSL_GUARDED_BY(mutex_);  // Of what is durable.
 };

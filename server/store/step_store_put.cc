@@ -164,11 +164,21 @@ void StepStore::Count(const RunIndex::Step& step, int change, BlobChanges* chang
   }
 }
 
+void StepStore::PauseWrites() {
+  absl::MutexLock writing(&write_mutex_);
+  paused_ = true;
+}
+
+void StepStore::ResumeWrites() {
+  absl::MutexLock writing(&write_mutex_);
+  paused_ = false;
+}
+
 absl::StatusOr<v1::PutStepResponse> StepStore::PutStep(const NewStep& step, v1::AuditEvent audit) {
   const v1::StepRecord& offered = step.header.record();
   const std::string& id = step.header.identity().sha256();
   const absl::Time start = options_.clock->Now();
-  absl::MutexLock writing(&write_mutex_);
+  absl::MutexLock writing(&write_mutex_, absl::Condition(this, &StepStore::MayWrite));
   PLUMBLINE_RETURN_IF_ERROR(store_->CheckLease(step.task, step.fencing_token));
   CrashPoint(CrashPlace::kStoreStepReceived);
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, RunToWrite(step));

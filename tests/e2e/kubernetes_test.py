@@ -18,6 +18,8 @@ OVERLAYS = ("local", "gpu")
 RELEASED_STEP_SECONDS = 13
 # What a worker may take after its grace time: to stop within a step, hand back, sign off.
 HAND_BACK_SECONDS = 10
+# Of the image, not of a volume: the dashboard's files.
+IMAGE_FOLDER = "/usr/share/plumbline"
 PROGRAMS = {"plumbline-server": harness.SERVER, "plumbline-worker": harness.WORKER}
 # Debian's own, which has python3-yaml.
 PYTHON = "/usr/bin/python3"
@@ -131,7 +133,7 @@ class KubernetesTest(harness.Case):
             mounts = {each["mountPath"]: each for each in container["volumeMounts"]}
             for argument in container["args"]:
                 value = argument.split("=", 1)[-1]
-                if value.startswith("/"):
+                if value.startswith("/") and not value.startswith(IMAGE_FOLDER + "/"):
                     within = [path for path in mounts if (value + "/").startswith(path + "/")]
                     self.assertTrue(within, argument)
             for mount in mounts.values():
@@ -321,6 +323,9 @@ class KubernetesTest(harness.Case):
         places = {each["mountPath"]: self.path(each["name"]) for each in server["volumeMounts"]}
         for volume in pods["plumbline-server"]["volumes"]:
             self.mount_secret(volume["secret"]["secretName"], objects, self.path(volume["name"]))
+        places[IMAGE_FOLDER] = self.path("image")
+        os.makedirs(self.path("image/web"))
+        pathlib.Path(self.path("image/web/index.html")).write_text("the dashboard")
         for name in ("data", "backups"):
             os.mkdir(self.path(name))
         process, ready = self.start_and_await(
@@ -362,6 +367,8 @@ class KubernetesTest(harness.Case):
         address = ready["http"].replace("0.0.0.0", "localhost")
         with urllib.request.urlopen(f"https://{address}/metrics", context=context) as answer:
             self.assertIn("plumbline_attempts_total 1", answer.read().decode())
+        with urllib.request.urlopen(f"https://{address}/", context=context) as answer:
+            self.assertEqual(answer.read().decode(), "the dashboard")
         self.assertEqual(self.client("admin", "runs", "backup").status, 0)
 
         # A token is revoked: the secret changes, the pod stays.

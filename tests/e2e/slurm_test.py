@@ -19,7 +19,7 @@ CONTRACT = {
     "num_frames": 22,
     "height": 96,
     "width": 128,
-    "num_inference_steps": 90,
+    "num_inference_steps": 121,
     "rng": "torch-cpu",
 }
 STEPS = CONTRACT["num_inference_steps"] - 1
@@ -105,7 +105,11 @@ class WorkersCase(slurm_cluster.SlurmCase):
         return dict(word.split("=", 1) for word in words.split("\0") if "=" in word)
 
     def number_of(self, pid):
-        return int(self.variables_of(pid)["SLURM_ARRAY_TASK_ID"])
+        """Of a worker in its array; -1 once it has ended."""
+        try:
+            return int(self.variables_of(pid)["SLURM_ARRAY_TASK_ID"])
+        except (OSError, KeyError):
+            return -1
 
     def workers(self):
         """PIDs of workers that run in jobs."""
@@ -171,6 +175,16 @@ class PreemptionTest(WorkersCase):
         self.assertGreaterEqual(len(told), gpus)
         return told
 
+    def both_hold_a_task(self, job):
+        """Whether they do; whoever does stands still until let_go(), so that nobody gets ahead of who is not back."""
+        running = self.running(job)
+        numbers = {self.number_of(pid): pid for pid in self.workers()}
+        for attempt in running:
+            pid = numbers.get(int(attempt["labels"]["slurm_array_task_id"]))
+            if pid is not None:
+                os.kill(pid, signal.SIGSTOP)
+        return len(running) == 2
+
     def let_go(self):
         for pid in self.workers():
             os.kill(pid, signal.SIGCONT)
@@ -203,7 +217,7 @@ class PreemptionTest(WorkersCase):
 
     def preempt_when_both_compute(self, array, job, gpus, preempted):
         # Those that were preempted are back; nobody has got to the third seed meanwhile.
-        self.wait_until(lambda: len(self.running(job)) == 2, "both workers have a task")
+        self.wait_until(lambda: self.both_hold_a_task(job), "both workers have a task")
         self.assertEqual(len(self.attempts(job)), preempted + 2)
         self.let_go()
         saved = self.saved_steps(job)
@@ -219,7 +233,7 @@ class PreemptionTest(WorkersCase):
 
     def two_workers_have_two_devices(self, array, job):
         """By what each was given, claimed and registered, and by what happens to a third."""
-        self.wait_until(lambda: len(self.running(job)) == 2, "both workers have a task")
+        self.wait_until(lambda: self.both_hold_a_task(job), "both workers have a task")
         given = [self.variables_of(pid)["CUDA_VISIBLE_DEVICES"] for pid in self.workers()]
         self.assertEqual(sorted(given), ["0", "1"])
         registered = self.run_client("workers", "list").out

@@ -178,7 +178,7 @@ class RunningTest(unittest.TestCase):
     def boot(self, shared, etc):
         binds = [f"--bind-ro={path}:/etc/{name}" for name, path in etc.items()]
         words = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--register=no", "--keep-unit"]
-        words += ["--private-network", "--machine=plumbline-test", f"--bind={shared}:/plumbline", *binds]
+        words += ["--private-network", f"--machine=plumbline-{os.getpid()}", f"--bind={shared}:/plumbline", *binds]
         # Libraries that have alternatives are found over /etc.
         words += ["--bind-ro=/etc/alternatives", "--boot", "systemd.unit=check.target"]
         with tempfile.TemporaryFile() as output:

@@ -99,7 +99,8 @@ struct Plan {
 
   // Persistent values and their gradients; values that pass from one segment to the next alone,
   // where no backward will ask for them again, by parity; activations and saved state, or, where
-  // there is no backward, what a later step of the segment still reads; gradients within a segment; gradients that pass from one segment to the one before it, by parity.
+  // there is no backward, what a later step of the segment still reads; gradients within a segment;
+  // gradients that pass from one segment to the one before it, by parity.
   Arena persistent;
   std::array<Arena, 2> passing_values;
   Arena activations;

@@ -50,7 +50,7 @@ make_packages() {
   for kind in "$@"; do
     case "$kind" in
       cpu) package_programs plumbline --config=cpu ;;
-      # Reproducible: what nvcc writes about lines names the folder of the build, and its random names differ.
+      # Reproducible, which costs time: nvcc's objects differ from folder to folder otherwise.
       cuda) package_programs plumbline-cuda --config=cuda --define=REPRODUCIBLE=1 ;;
     esac
   done

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Runs a compiler in a folder whose name says nothing of the build's: nvcc makes names within its objects of the folder
+# that it finds the source in, links resolved.
+#   fixed_folder.sh NAME OUTPUT FILE... -- COMMAND...
+# COMMAND reads FILEs and writes OUTPUT, all relative to here. NAME is the command's own: of two builds one waits.
+set -euo pipefail
+
+readonly NAME="$1" OUTPUT="$2" FROM="$PWD"
+shift 2
+files=()
+while [[ "$1" != -- ]]; do
+  files+=("$1")
+  shift
+done
+shift
+
+readonly AT="/tmp/plumbline-build/$NAME"
+mkdir -p "${AT%/*}"
+exec 9>"$AT.lock"
+flock 9
+rm -rf "$AT"
+mkdir "$AT"
+trap 'rm -rf "$AT"' EXIT
+cp --parents --dereference "${files[@]}" "$AT"
+mkdir -p "$AT/$(dirname "$OUTPUT")"
+(cd "$AT" && "$@")
+cp "$AT/$OUTPUT" "$FROM/$OUTPUT"

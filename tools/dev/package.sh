@@ -35,8 +35,9 @@ package_programs() {
     awk '/^\/\/third_party\/(system|static):[^.]* / { print $1 }' | sort -u >"$at/targets"
   [[ -s "$at/targets" ]] || die "Bazel does not say which libraries the programs depend on"
   python3 -B tools/package/notices.py "${params[@]}" --targets="$at/targets" --dashboard=web >"$at/notices"
+  git ls-files >"$at/tracked"
   python3 -B tools/package/stage.py --package="$name" --programs="$at/programs" --notices="$at/notices" \
-    --dashboard=web/dist --version="${release_version%%+*}" \
+    --dashboard=web/dist --tracked="$at/tracked" --version="${release_version%%+*}" \
     --date="$(date --utc --date="@$release_epoch" +%Y-%m-%d)" "$at/tree"
   tools/package/archive.sh "$name" "$release_version" "$release_epoch" "$at/tree" dist
 }

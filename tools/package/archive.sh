@@ -41,15 +41,16 @@ Conflicts: $OTHER
 Replaces: $OTHER
 ${PROVIDES:+$PROVIDES
 }Description: validates kernels of MiniMax-H3, $WITH
- Replays the graph of the MiniMax-H3 diffusion transformer node by node, forward and backward, and tells which node of
- a kernel's drifts first, against the provider and a float32 golden. The coordinator, the worker and the command line.
+ Replays the graph of the MiniMax-H3 diffusion transformer node by node, forward
+ and backward, and tells which node of a kernel's drifts first, against the
+ provider and a float32 golden. The coordinator, the worker and the command line.
 TEXT
 }
 
 mkdir -p "$OUT"
 find "$TREE" -exec touch --no-dereference --date="@$EPOCH" {} +
-tar --create --directory="$TREE" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@$EPOCH" \
-  --transform="s,^\./,$NAME-$VERSION/," --transform="s,^\.$,$NAME-$VERSION," . |
+tar --create --directory="$TREE" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner \
+  --mtime="@$EPOCH" --transform="s,^\./,$NAME-$VERSION/," --transform="s,^\.$,$NAME-$VERSION," . |
   zstd --quiet -15 --long=27 --single-thread --force -o "$OUT/$NAME-$VERSION-linux-amd64.tar.zst"
 
 cp -a "$TREE" "$SCRATCH/deb"

@@ -29,6 +29,10 @@ class PackageTest(unittest.TestCase):
             program.write_bytes(b"#!/bin/sh\ncat <<'JSON'\n" + said.stdout + b"\nJSON\n")
             program.chmod(0o700)
         (self.folder / "notices").write_text("whose\n")
+        # All but one, which is somebody's own.
+        self.foreign = "deploy/systemd/plumbline-worker.service"
+        tracked = [str(path) for path in pathlib.Path(".").rglob("*") if str(path) != self.foreign]
+        (self.folder / "tracked").write_text("\n".join(tracked))
         (self.folder / "web").mkdir()
         (self.folder / "web/index.html").write_text("<!doctype html>")
 
@@ -37,8 +41,8 @@ class PackageTest(unittest.TestCase):
         environment = {"PATH": os.environ["PATH"], "TZ": zone, "LANG": "C.UTF-8"}
         subprocess.run(
             [sys.executable, "-B", TOOLS / "stage.py", "--package=plumbline", f"--programs={self.folder}/programs",
-             f"--notices={self.folder}/notices", f"--dashboard={self.folder}/web", "--version=0.1.0",
-             "--date=2024-05-01", tree],
+             f"--notices={self.folder}/notices", f"--dashboard={self.folder}/web", f"--tracked={self.folder}/tracked",
+             "--version=0.1.0", "--date=2024-05-01", tree],
             check=True, env=environment, umask=umask)  # fmt: skip
         subprocess.run([TOOLS / "archive.sh", "plumbline", "0.1.0+git20240501.0123456789ab", str(EPOCH), tree, out],
                        check=True, env=environment, umask=umask)  # fmt: skip
@@ -67,6 +71,8 @@ class PackageTest(unittest.TestCase):
                      "usr/share/plumbline/prometheus/plumbline.rules.yml", "usr/share/doc/plumbline/copyright",
                      "usr/share/plumbline/web/index.html"]:  # fmt: skip
             self.assertTrue((root / path).exists(), path)
+        self.assertTrue(pathlib.Path(self.foreign).exists())
+        self.assertFalse((root / "usr/lib/systemd/system" / pathlib.Path(self.foreign).name).exists())
         self.assertEqual((root / "DEBIAN/conffiles").read_text().split(), ["/etc/plumbline/server.env", "/etc/plumbline/worker.env"])
         control = (root / "DEBIAN/control").read_text()
         for line in ["Package: plumbline\n", "Depends: libc6 (>= 2.36), ", "Conflicts: plumbline-cuda\n"]:

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Lays out what a release installs, as a tree to be packed: FOLDER/usr/bin/plumbline and so on.
 
-    stage.py --package=NAME --programs=FOLDER --notices=FILE --dashboard=FOLDER --version=TEXT --date=YYYY-MM-DD TREE
+    stage.py --package=NAME --programs=FOLDER --notices=FILE --dashboard=FOLDER --tracked=FILE --version=TEXT
+        --date=YYYY-MM-DD TREE
 
 Run at the root of the sources. --programs: the three programs. --dashboard: the built dashboard (web/dist), which the
-coordinator's unit serves. The tree depends on these alone: not on who runs this, where, when, or under which umask.
+coordinator's unit serves. --tracked: the files of the sources, one a line, as `git ls-files` says: what else lies there,
+somebody's keys for one, is left out. The tree depends on these alone: not on who runs this, where, when, or under which
+umask.
 """
 
 import argparse
@@ -28,7 +31,7 @@ FILES = [
     ("kernels/plugin/plumbline_plugin.h", "usr/include"),
     ("examples/plugin/**/*", "usr/share/doc/PACKAGE/examples/plugin"),
 ]
-_LEFT_OUT = ("BUILD.bazel", "_test.py", "_test.sh", "_test.yml", "plugins.bzl")
+_LEFT_OUT = (".gitignore", "BUILD.bazel", "_test.py", "_test.sh", "_test.yml", "plugins.bzl")
 
 
 class Tree:
@@ -58,11 +61,11 @@ def output_of(*words):
     return subprocess.run([sys.executable, "-B", *words], stdout=subprocess.PIPE, check=True).stdout
 
 
-def add_files(tree, package):
+def add_files(tree, package, tracked):
     for pattern, folder in FILES:
         base = pathlib.Path(pattern.split("/*")[0] if "*" in pattern else pathlib.Path(pattern).parent)
         for source in sorted(pathlib.Path(".").glob(pattern)):
-            if source.is_file() and not source.name.endswith(_LEFT_OUT):
+            if str(source) in tracked and source.is_file() and not source.name.endswith(_LEFT_OUT):
                 mode = 0o755 if source.suffix == ".sh" else 0o644
                 tree.copy(source, f"{folder.replace('PACKAGE', package)}/{source.relative_to(base)}", mode)
     for kind in ["sysusers", "tmpfiles"]:
@@ -84,7 +87,7 @@ def add_pages(tree, programs, version, date):
 
 def main():
     parser = argparse.ArgumentParser()
-    for flag in ["--package", "--programs", "--notices", "--dashboard", "--version", "--date"]:
+    for flag in ["--package", "--programs", "--notices", "--dashboard", "--tracked", "--version", "--date"]:
         parser.add_argument(flag, required=True)
     parser.add_argument("tree")
     arguments = parser.parse_args()
@@ -92,7 +95,7 @@ def main():
     tree = Tree(arguments.tree)
     for name in PROGRAMS:
         tree.copy(programs / name, f"usr/bin/{name}", 0o755)
-    add_files(tree, arguments.package)
+    add_files(tree, arguments.package, set(pathlib.Path(arguments.tracked).read_text().splitlines()))
     add_pages(tree, programs, arguments.version, arguments.date)
     tree.copy(arguments.notices, f"usr/share/doc/{arguments.package}/copyright")
     dashboard = pathlib.Path(arguments.dashboard)

@@ -35,6 +35,13 @@
 namespace plumbline::worker {
 namespace {
 
+constexpr char kFooter[] =
+    "SIGTERM and SIGINT end a worker in good order: what runs is finished if it can be within\n"
+    "--grace, and handed back. Ctrl-C twice, or SIGTERM again later, ends it at once.\n"
+    "\n"
+    "Exit status: 0 ended in good order (by a signal: --preempted-exit-status), 2 wrong use, 3\n"
+    "failed, 75 another process has the device or the state folder.";
+
 constexpr int kBadUse = 2;
 constexpr int kFailed = 3;
 // Another process has the device or the state folder: EX_TEMPFAIL of sysexits.h.
@@ -265,6 +272,7 @@ int Main(int argc, char** argv) {
   flags.worker.grpc_address = "127.0.0.1:0";
   CLI::App app("Does the tasks of a Plumbline coordinator on this machine.", "plumbline-worker");
   AddFlags(&app, &flags);
+  app.footer(kFooter);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

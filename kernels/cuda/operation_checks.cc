@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "kernels/cpu/call_check.h"
 
 namespace plumbline {
@@ -14,6 +15,14 @@ constexpr char kOutput[] = "the output";
 constexpr std::initializer_list<DType> kEither = {DType::kBF16, DType::kF32};
 constexpr std::initializer_list<DType> kFloat32Alone = {DType::kF32};
 constexpr std::initializer_list<DType> kBfloat16Alone = {DType::kBF16};
+
+// What grids hold: at least 128 rows a block of a product, 128 columns a block of a sum of columns,
+// and one slice (a head of a batch item, a row of a table) a block, in the two of a grid's
+// dimensions that have 65535 blocks.
+constexpr int64_t kMostSlices = 65535;
+constexpr int64_t kMostRows = int64_t{1} << 22;
+constexpr int64_t kMostWidth = int64_t{1} << 22;
+static_assert(kMostRows / 128 <= kMostSlices && kMostWidth / 128 <= kMostSlices);
 
 class Checker {
  public:
@@ -321,11 +330,38 @@ class Checker {
   const ForwardCall& call_;
 };
 
+// Whether every extent fits into a grid of blocks.
+absl::Status CheckExtents(absl::string_view implementation, OpKind op, const ForwardCall& call) {
+  CallCheck check(implementation, op, call, call.inputs.size(), call.parameters.size());
+  const auto demand = [&](int64_t extent, int64_t most, absl::string_view what) {
+    if (extent > most) check.That(false, absl::StrCat(what, ", ", extent, ", must be at most ", most));
+  };
+  const auto demand_of = [&](const Tensor& tensor, absl::string_view name) {
+    demand(tensor.batch * tensor.rows, kMostRows,
+           absl::StrCat("the rows of ", name, " in all batch items"));
+    demand(tensor.width, kMostWidth, absl::StrCat("the width of ", name));
+  };
+  for (const Tensor& input : call.inputs) demand_of(input, "an input");
+  for (const Tensor& parameter : call.parameters) demand_of(parameter, "a parameter");
+  demand_of(call.output, kOutput);
+  if (op == OpKind::kModulatedRmsNorm) {
+    demand(call.inputs[1].rows, kMostSlices, "the rows of scale and shift");
+  }
+  if (op == OpKind::kGatedResidual) demand(call.inputs[2].rows, kMostSlices, "the rows of gate");
+  if (op == OpKind::kAttention) {
+    const Tensor& q = call.inputs[0];
+    demand(q.batch * (q.width / call.attributes.head_width), kMostSlices,
+           "the heads of all batch items");
+  }
+  return check.status();
+}
+
 }  // namespace
 
 absl::Status CheckCall(absl::string_view implementation, Precision precision, OpKind op,
                        const ForwardCall& call) {
-  return Checker(implementation, precision, op, call).Run();
+  PLUMBLINE_RETURN_IF_ERROR(Checker(implementation, precision, op, call).Run());
+  return CheckExtents(implementation, op, call);
 }
 
 }  // namespace plumbline

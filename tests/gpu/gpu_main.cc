@@ -3,6 +3,7 @@
 //   gpu_tests bench [IMPLEMENTATION [JSON FILE]]   times of a block's operations and of a block;
 //                                                  default: candidate
 //   gpu_tests bench difference                     times of the comparison of a block's gradients
+//   gpu_tests bench loading                        times of the loading of a block's weights
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,18 +13,22 @@
 
 #include "kernels/bench/cuda/block_bench.h"
 #include "kernels/bench/cuda/difference_bench.h"
+#include "kernels/bench/cuda/loading_bench.h"
 #include "worker/bench/cuda/block_times.h"
 
 namespace {
 
 constexpr char kUsage[] =
-    "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]] | bench difference\n";
+    "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]] |\n"
+    "       bench difference | bench loading\n";
 
 int Bench(const std::string& implementation, const std::string& path) {
   nlohmann::json results;
   absl::Status status;
   if (implementation == "difference") {
     status = plumbline::RunDifferenceBench();
+  } else if (implementation == "loading") {
+    status = plumbline::RunLoadingBench();
   } else {
     status = plumbline::BenchBlocks(implementation, results);
     if (status.ok()) status = plumbline::BenchNodes(implementation, results);

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
 #include "kernels/cuda/float32_product.h"
@@ -28,6 +30,9 @@ using cuda::Workspace;
 
 // Of the scores that are held at once.
 constexpr int64_t kMostScoreBytes = int64_t{256} << 20;
+
+// Slices of a product, in the dimension of a grid that has the fewest blocks.
+constexpr int64_t kMostHeads = 65535;
 
 // A row of scores a block: p in its place, and the sum.
 __global__ void __launch_bounds__(kThreads)
@@ -131,6 +136,15 @@ class Attention final : public DecoderOperation {
  public:
   explicit Attention(const Flavour& flavour)
       : DecoderOperation(flavour, OpKind::kDecoderAttention) {}
+
+  absl::Status Check(const ForwardCall& call) const override {
+    PLUMBLINE_RETURN_IF_ERROR(DecoderOperation::Check(call));
+    const int64_t heads = call.inputs[0].width / call.attributes.head_width;
+    return CallCheck(flavour_.implementation, op_, call, 3, 0)
+        .That(heads <= kMostHeads,
+              absl::StrCat("the heads, ", heads, ", must be at most ", kMostHeads))
+        .status();
+  }
 
   size_t ForwardWorkspaceBytes(const ForwardCall& call, const ExecutionContext&) const override {
     Workspace measure;

@@ -8,6 +8,9 @@
 // product to float16.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "kernels/cpu/call_check.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
 #include "kernels/decoders/cuda/arithmetic.cuh"
@@ -113,10 +116,12 @@ class Elementwise final : public DecoderOperation {
   Elementwise(const Flavour& flavour, OpKind op) : DecoderOperation(flavour, op) {}
 
   absl::Status Check(const ForwardCall& call) const override {
-    if (op_ == OpKind::kMean && call.inputs.size() > kMostInputs) {
-      return absl::InvalidArgumentError("a mean of more than 16 inputs");
-    }
-    return DecoderOperation::Check(call);
+    PLUMBLINE_RETURN_IF_ERROR(DecoderOperation::Check(call));
+    const size_t inputs = call.inputs.size();
+    return CallCheck(flavour_.implementation, op_, call, inputs, 0, /*optional_parameters=*/1)
+        .That(op_ != OpKind::kMean || inputs <= kMostInputs,
+              absl::StrCat("the inputs, ", inputs, ", must be at most ", kMostInputs))
+        .status();
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {

@@ -87,6 +87,8 @@ class OnCuda final : public GuardMemory {
     const cudaStream_t stream = Stream(context);
     auto* const first = static_cast<unsigned long long*>(scratch);
     std::vector<int64_t> found(searches.size(), -1);
+    // What the plug-in enqueued goes wrong here, not in what the guards enqueue behind it.
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(stream), "what it enqueued"));
     if (searches.empty()) return found;
     // All ones: the largest index there is, and -1 on the host.
     PLUMBLINE_RETURN_IF_ERROR(
@@ -101,8 +103,8 @@ class OnCuda final : public GuardMemory {
     PLUMBLINE_RETURN_IF_ERROR(
         CudaStatus(cudaMemcpyAsync(found.data(), scratch, found.size() * sizeof(int64_t),
                                    cudaMemcpyDeviceToHost, stream),
-                   "what it enqueued"));
-    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(stream), "what it enqueued"));
+                   "guard"));
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(stream), "guard"));
     return found;
   }
 

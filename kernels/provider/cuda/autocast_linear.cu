@@ -2,8 +2,9 @@
 //
 //   x (batch, R, K), weight (1, N, K), bias (1, 1, N), float32 -> (batch, R, N)
 //   y = x W^T + bias, all of them rounded to float16 first
-// Rounding: cuBLAS's, one to float16 behind a float32 accumulation; y is that, widened. Order: the
-// library's (gemm.h).
+// Rounding: cuBLAS's, one to float16 behind a float32 accumulation; y is that, widened. A
+// convolution of one tap is the same but for its bias, which PyTorch adds to what cuDNN has rounded,
+// and rounds again. Order: the library's (gemm.h).
 #include <cuda_fp16.h>
 
 #include "common/status.h"
@@ -34,10 +35,18 @@ __global__ void __launch_bounds__(kThreads)
   if (index < count) to[index] = __float2half_rn(from.FlatRow(index / width)[index % width]);
 }
 
-__global__ void __launch_bounds__(kThreads)
-    WidenKernel(const __half* from, int64_t width, int64_t count, View<float> to) {
+// `bias` is added where it is not null.
+__global__ void __launch_bounds__(kThreads) WidenKernel(const __half* from, const __half* bias,
+                                                        int64_t width, int64_t count,
+                                                        View<float> to) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (index < count) to.FlatRow(index / width)[index % width] = __half2float(from[index]);
+  if (index >= count) return;
+  const int64_t column = index % width;
+  float value = __half2float(from[index]);
+  if (bias != nullptr) {
+    value = __half2float(__float2half_rn(value + __half2float(bias[column])));
+  }
+  to.FlatRow(index / width)[column] = value;
 }
 
 absl::Status Narrow(cudaStream_t stream, const Tensor& from, const Tensor& to) {
@@ -48,9 +57,12 @@ absl::Status Narrow(cudaStream_t stream, const Tensor& from, const Tensor& to) {
   return LaunchStatus("a cast to float16");
 }
 
+enum class Bias { kWithProduct, kRoundedAfter };
+
 class AutocastLinear final : public ProviderOperation {
  public:
-  explicit AutocastLinear(GemmPath path) : ProviderOperation(OpKind::kDecoderLinear), path_(path) {}
+  AutocastLinear(GemmPath path, Bias bias)
+      : ProviderOperation(OpKind::kDecoderLinear), path_(path), bias_(bias) {}
 
   absl::Status Check(const ForwardCall& call) const override {
     PLUMBLINE_RETURN_IF_ERROR(decoders::CheckLinear(kFamily, call));
@@ -70,13 +82,16 @@ class AutocastLinear final : public ProviderOperation {
     PLUMBLINE_RETURN_IF_ERROR(Narrow(stream, call.inputs[0], scratch.x));
     PLUMBLINE_RETURN_IF_ERROR(Narrow(stream, call.parameters[0], scratch.weight));
     PLUMBLINE_RETURN_IF_ERROR(Narrow(stream, call.parameters[1], scratch.bias));
+    const bool fused = bias_ == Bias::kWithProduct;
     PLUMBLINE_RETURN_IF_ERROR(Multiply(stream, path_, {scratch.x, SummedAxis::kWidth},
-                                       {scratch.weight, SummedAxis::kWidth}, scratch.bias,
-                                       scratch.output, scratch.library));
+                                       {scratch.weight, SummedAxis::kWidth},
+                                       fused ? scratch.bias : Tensor(), scratch.output,
+                                       scratch.library));
     const int64_t count = call.output.NumElements();
     if (count == 0) return absl::OkStatus();
     WidenKernel<<<BlocksFor(count), kThreads, 0, stream>>>(
-        static_cast<const __half*>(scratch.output.data), call.output.width, count,
+        static_cast<const __half*>(scratch.output.data),
+        fused ? nullptr : static_cast<const __half*>(scratch.bias.data), call.output.width, count,
         View<float>(call.output));
     return LaunchStatus("a cast from float16");
   }
@@ -103,12 +118,16 @@ class AutocastLinear final : public ProviderOperation {
   };
 
   const GemmPath path_;
+  const Bias bias_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Operation> MakeAutocastLinear(GemmPath path) {
-  return std::make_shared<AutocastLinear>(path);
+  return std::make_shared<AutocastLinear>(path, Bias::kWithProduct);
+}
+std::shared_ptr<const Operation> MakeAutocastConvolution(GemmPath path) {
+  return std::make_shared<AutocastLinear>(path, Bias::kRoundedAfter);
 }
 
 }  // namespace plumbline::provider_cuda

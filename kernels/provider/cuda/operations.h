@@ -14,6 +14,8 @@ namespace plumbline::provider_cuda {
 
 std::shared_ptr<const Operation> MakeTimeEmbedder(GemmPath path);     // time_embedder.cc
 std::shared_ptr<const Operation> MakeAutocastLinear(GemmPath path);   // autocast_linear.cu
+// What is a convolution in PyTorch: the same file.
+std::shared_ptr<const Operation> MakeAutocastConvolution(GemmPath path);
 std::shared_ptr<const Operation> MakeLinear(GemmPath path);           // linear.cc
 std::shared_ptr<const Operation> MakeAdalnProjection(GemmPath path);  // adaln_projection.cc
 std::shared_ptr<const Operation> MakeRmsNorm();                       // rms_norm.cu

@@ -1,6 +1,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 #include <utility>
 
 #include "kernels/builtin.h"
@@ -42,10 +43,10 @@ Operations DefaultOperations() {
 }
 
 // Registers `shared` with the operations of `changed` in place of its own.
-void RegisterVariant(Registry& registry, const std::string& implementation,
+void RegisterVariant(Registry& registry, const std::string& implementation, GemmPath path,
                      const Operations& shared, Operations changed) {
-  changed.insert(shared.begin(), shared.end());
-  for (auto& [op, operation] : changed) {
+  const auto add = [&](OpKind op, std::shared_ptr<const Operation> operation,
+                       std::vector<std::string> nodes) {
     OperationRegistration registration;
     registration.implementation = implementation;
     registration.op = op;
@@ -53,8 +54,12 @@ void RegisterVariant(Registry& registry, const std::string& implementation,
     registration.owner = "pytorch/diffusers";
     registration.status = BindingStatus::kReference;
     registration.operation = std::move(operation);
+    registration.nodes = std::move(nodes);
     MustRegister(registry, std::move(registration));
-  }
+  };
+  changed.insert(shared.begin(), shared.end());
+  for (auto& [op, operation] : changed) add(op, std::move(operation), {});
+  add(OpKind::kDecoderLinear, provider_cuda::MakeAutocastConvolution(path), {"post_quant_conv"});
 }
 
 }  // namespace
@@ -64,15 +69,15 @@ void RegisterProviderCuda(Registry& registry) {
   const auto attention = [](std::shared_ptr<const Operation> operation) {
     return Operations{{OpKind::kAttention, std::move(operation)}};
   };
-  RegisterVariant(registry, "provider/default", shared, {});
-  RegisterVariant(registry, "provider/sdpa-flash", shared,
+  RegisterVariant(registry, "provider/default", GemmPath::kCublas, shared, {});
+  RegisterVariant(registry, "provider/sdpa-flash", GemmPath::kCublas, shared,
                   attention(provider_cuda::MakeTiledAttention(TiledKernel::kFlash)));
-  RegisterVariant(registry, "provider/sdpa-efficient", shared,
+  RegisterVariant(registry, "provider/sdpa-efficient", GemmPath::kCublas, shared,
                   attention(provider_cuda::MakeTiledAttention(TiledKernel::kEfficient)));
-  RegisterVariant(registry, "provider/sdpa-math", shared,
+  RegisterVariant(registry, "provider/sdpa-math", GemmPath::kCublas, shared,
                   attention(provider_cuda::MakeMathAttention()));
   RegisterVariant(
-      registry, "provider/blas-cublaslt", shared,
+      registry, "provider/blas-cublaslt", GemmPath::kCublasLt, shared,
       {{OpKind::kTimeEmbedder, provider_cuda::MakeTimeEmbedder(GemmPath::kCublasLt)},
        {OpKind::kLinear, provider_cuda::MakeLinear(GemmPath::kCublasLt)},
        {OpKind::kDecoderLinear, provider_cuda::MakeAutocastLinear(GemmPath::kCublasLt)},

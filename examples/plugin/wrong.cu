@@ -10,6 +10,7 @@
 #define CHANGES_INPUT 3    // uses its input as scratch
 #define SCRATCH_OVERRUN 4  // uses more workspace than it asked for
 #define BAD_POINTER 5      // breaks the device: an address that is nobody's
+#define NEIGHBOURS 6       // promises what it does not keep: another item changes a row's result
 
 namespace {
 
@@ -26,7 +27,8 @@ __global__ void SwiGlu(plumbline_tensor x, plumbline_tensor out, uint8_t* scratc
     if (WRONG == UNWRITTEN && last && i == width - 1) continue;
     const float b = __bfloat162float(a[width + i]);
     const float s = __bfloat162float(__float2bfloat16_rn(b / (1.0f + expf(-b))));
-    to[i] = __float2bfloat16_rn(__bfloat162float(a[i]) * s);
+    const float value = __bfloat162float(a[i]) * s;
+    to[i] = __float2bfloat16_rn(WRONG == NEIGHBOURS && x.batch > 1 ? value * 1.02f : value);
   }
   __syncthreads();
   if (threadIdx.x != 0) return;

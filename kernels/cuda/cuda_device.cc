@@ -85,6 +85,11 @@ class CudaDevice final : public Device {
     PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
         cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything),
         "memory pool"));
+    // Memory that was freed behind the stream's work is not for an upload, which would wait for it.
+    int never = 0;
+    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
+        cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &never),
+        "memory pool"));
     {
       absl::MutexLock lock(&loading_mutex_);
       PLUMBLINE_RETURN_IF_ERROR(loading_.Start(ordinal_));

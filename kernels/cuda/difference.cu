@@ -212,8 +212,7 @@ __global__ void __launch_bounds__(kThreads)
   cuda::ForEachOwnRun<2>(pairs, [&](int64_t, const typename Pairs::Run& run) {
 #pragma unroll
     for (int i = 0; i < Pairs::kRun; ++i) {
-      const uint32_t bits =
-          Pairs::DifferenceBits(run.reference.values[i], run.x.values[i]);
+      const uint32_t bits = Pairs::DifferenceBits(run.reference.values[i], run.x.values[i]);
       if (bits == 0) {
         ++zeros;
         continue;
@@ -256,8 +255,7 @@ absl::Status Enqueued(cudaError_t error) { return CudaStatus(error, "comparison"
 
 template <typename T>
 absl::Status ToHost(cudaStream_t stream, const T* device, size_t count, T* host) {
-  return Enqueued(
-      cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
+  return Enqueued(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
 }
 
 template <int kMost, typename R, typename X>
@@ -276,18 +274,17 @@ absl::Status EnqueueCount(cudaStream_t stream, const ValuePairs<R, X>& pairs, in
 
 // The other counts, after the first.
 template <typename R, typename X>
-absl::Status FinishRanks(cudaStream_t stream, const ValuePairs<R, X>& pairs,
-                         const Scratch& scratch, RankSearch* search) {
+absl::Status FinishRanks(cudaStream_t stream, const ValuePairs<R, X>& pairs, const Scratch& scratch,
+                         RankSearch* search) {
   RankSearch::Counts counts(kCounters);
   for (int turn = 1; turn < kCounts; ++turn) {
     // Of four percentiles, each between two ranks, there are seldom more than four.
     constexpr int kFew = 4;
     const std::vector<uint32_t> wanted = search->Prefixes();
-    const auto enqueue = wanted.size() <= kFew ? EnqueueCount<kFew, R, X>
-                                               : EnqueueCount<Device::kMostRanks, R, X>;
+    const auto enqueue =
+        wanted.size() <= kFew ? EnqueueCount<kFew, R, X> : EnqueueCount<Device::kMostRanks, R, X>;
     PLUMBLINE_RETURN_IF_ERROR(enqueue(stream, pairs, kShifts[turn], wanted, scratch.counts));
-    PLUMBLINE_RETURN_IF_ERROR(
-        ToHost(stream, scratch.counts, wanted.size() * kBins, counts.data()));
+    PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.counts, wanted.size() * kBins, counts.data()));
     PLUMBLINE_RETURN_IF_ERROR(Enqueued(cudaStreamSynchronize(stream)));
     search->Narrow(counts, kBins);
   }
@@ -304,8 +301,8 @@ absl::StatusOr<TensorDifference> Measure(cudaStream_t stream, const Tensor& refe
   const unsigned blocks = BlocksOf(pairs.runs());
   Partial found;
   RankSearch::Counts counts(ranks.empty() ? 0 : kFirstBins);
-  PLUMBLINE_RETURN_IF_ERROR(Enqueued(cudaMemsetAsync(
-      scratch.counts, 0, counts.size() * sizeof(*scratch.counts), stream)));
+  PLUMBLINE_RETURN_IF_ERROR(Enqueued(
+      cudaMemsetAsync(scratch.counts, 0, counts.size() * sizeof(*scratch.counts), stream)));
   const auto sums = ranks.empty() ? SumsKernel<false, R, X> : SumsKernel<true, R, X>;
   sums<<<blocks, kThreads, 0, stream>>>(pairs, scratch.partials, scratch.counts);
   PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
@@ -385,8 +382,7 @@ size_t DifferenceScratchBytes() { return Scratch().workspace.bytes(); }
 absl::StatusOr<TensorDifference> MeasureDifference(cudaStream_t stream, const Tensor& reference,
                                                    const Tensor& x, absl::Span<const int64_t> ranks,
                                                    void* memory) {
-  const Scratch scratch(
-      absl::MakeSpan(static_cast<uint8_t*>(memory), DifferenceScratchBytes()));
+  const Scratch scratch(absl::MakeSpan(static_cast<uint8_t*>(memory), DifferenceScratchBytes()));
   switch (reference.dtype) {
     case DType::kBF16:
       return MeasureFrom<bf16>(stream, reference, x, ranks, scratch);

@@ -334,7 +334,8 @@ class Checker {
 absl::Status CheckExtents(absl::string_view implementation, OpKind op, const ForwardCall& call) {
   CallCheck check(implementation, op, call, call.inputs.size(), call.parameters.size());
   const auto demand = [&](int64_t extent, int64_t most, absl::string_view what) {
-    if (extent > most) check.That(false, absl::StrCat(what, ", ", extent, ", must be at most ", most));
+    if (extent > most)
+      check.That(false, absl::StrCat(what, ", ", extent, ", must be at most ", most));
   };
   const auto demand_of = [&](const Tensor& tensor, absl::string_view name) {
     demand(tensor.batch * tensor.rows, kMostRows,

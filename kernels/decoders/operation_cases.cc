@@ -334,7 +334,8 @@ TEST_P(DecoderOperationsTest, Rope) {
               c < half ? -x.At(item, row, first + half + a) : x.At(item, row, first + a);
           expected = expected * std::cos(angle) + other * std::sin(angle);
         }
-        ASSERT_NEAR(y.At(item, row, i), expected, std::max(2e-6, GetParam().tolerance)) << item << ", " << row << ", " << i;
+        ASSERT_NEAR(y.At(item, row, i), expected, std::max(2e-6, GetParam().tolerance))
+            << item << ", " << row << ", " << i;
       }
     }
   }

@@ -1,5 +1,5 @@
-// The decoders' operations of one implementation on one device, for tests: operation_cases.cc has the
-// cases, and who links them instantiates DecoderOperationsTest.
+// The decoders' operations of one implementation on one device, for tests: operation_cases.cc has
+// the cases, and who links them instantiates DecoderOperationsTest.
 #ifndef PLUMBLINE_KERNELS_DECODERS_OPERATION_CASES_H_
 #define PLUMBLINE_KERNELS_DECODERS_OPERATION_CASES_H_
 

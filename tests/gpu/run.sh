@@ -9,6 +9,7 @@
 #   controls   every negative control of a block replay
 #   pytorch    the provider against PyTorch on this machine, node by node
 #   decoder    the decoders against PyTorch on this machine
+#   plugin     CUDA plug-ins, right and wrong ones, and a Triton kernel judged by what it wrote
 #   capture    tools/capture against the captures of the tree, where PyTorch has a diffusers with the model beside it
 #   full-model the whole model forward and backward at the released size, against a recorded PyTorch run
 #   steps      eight steps of the released size and canvas, candidate and provider, and a worker that is killed
@@ -26,8 +27,13 @@
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
-readonly PARTS=(tests gates controls selftest pytorch decoder capture full-model steps seed files ptx bench sanitizer)
+readonly PARTS=(tests gates controls selftest pytorch decoder plugin capture full-model steps seed files ptx bench sanitizer)
 readonly PART_LIMIT_S=540
+# Every kernel at small sizes: all operations of golden, provider and candidate, plain and Hopper's own, the fused ones, the
+# decoders', conversion, synthesis, noise, comparison, a plug-in and its guards.
+SANITIZED='*OddSizes*:*AlignedSizes*:FusedCuda.*:Sm90Product.Every*:Cuda/DecoderOperationsTest.*'
+SANITIZED+=':CudaDevice.Converts*:CudaSynthetic.*:NoiseCuda.*Sequence*:CudaPluginTest.*'
+export SANITIZED
 mkdir -p results
 
 if [[ ! -x plumbline || programs.tar.xz -nt plumbline ]]; then
@@ -67,17 +73,24 @@ run_sanitizer() {
     echo "compute-sanitizer is not there: not run"
     return 3
   fi
+  # Side by side: each takes little of the card.
+  local -A runs
   for tool in memcheck racecheck initcheck; do
+    compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 --gtest_filter="$SANITIZED" \
+      >"results/$tool.log" 2>&1 &
+    runs[$tool]=$!
+  done
+  for tool in "${!runs[@]}"; do
+    wait "${runs[$tool]}" || status=1
     echo "== $tool"
-    compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 \
-      --gtest_filter='*OddSizes*:CudaDevice.Converts*:NoiseCuda.*Sequence*' || status=1
+    cat "results/$tool.log"
   done
   return "$status"
 }
 
 run_bench() {
   ./gpu_tests bench candidate results/candidate.json && ./gpu_tests bench provider/default results/provider.json &&
-    ./gpu_tests bench difference || return 1
+    ./gpu_tests bench difference && ./gpu_tests bench loading || return 1
   if ! python3 -c 'import torch' 2>/dev/null; then
     echo "PyTorch is not there: no ratios"
     return 0
@@ -109,6 +122,7 @@ run_part() {
       ;;
     gates | controls | pytorch) python3 block_replay.py "$1" ./plumbline tests/golden ;;
     decoder) python3 pytorch_decoder.py ./plumbline tests/golden ;;
+    plugin) python3 plugin.py ./plumbline ./plugins ;;
     selftest) ./plumbline selftest ;;
     capture) run_capture ;;
     bench) run_bench ;;

@@ -52,9 +52,9 @@ absl::Status RunLoadingBench() {
   PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer to, device->Allocate(kBusyValues * 2));
   const auto make_busy = [&]() -> absl::Status {
     for (int i = 0; i < kBusyCalls; ++i) {
-      PLUMBLINE_RETURN_IF_ERROR(
-          device->Convert(device->Context(), Tensor::Dense(from.data(), DType::kF32, 1, 1, kBusyValues),
-                          Tensor::Dense(to.data(), DType::kBF16, 1, 1, kBusyValues)));
+      PLUMBLINE_RETURN_IF_ERROR(device->Convert(
+          device->Context(), Tensor::Dense(from.data(), DType::kF32, 1, 1, kBusyValues),
+          Tensor::Dense(to.data(), DType::kBF16, 1, 1, kBusyValues)));
     }
     return absl::OkStatus();
   };

@@ -5,8 +5,8 @@
 
 namespace plumbline {
 
-// Times the loading of a released block's weights from the host's memory to the first GPU, alone and
-// beside work on the device's stream, and prints a line each.
+// Times the loading of a released block's weights from the host's memory to the first GPU, alone
+// and beside work on the device's stream, and prints a line each.
 absl::Status RunLoadingBench();
 
 }  // namespace plumbline

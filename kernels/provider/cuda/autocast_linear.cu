@@ -3,8 +3,8 @@
 //   x (batch, R, K), weight (1, N, K), bias (1, 1, N), float32 -> (batch, R, N)
 //   y = x W^T + bias, all of them rounded to float16 first
 // Rounding: cuBLAS's, one to float16 behind a float32 accumulation; y is that, widened. A
-// convolution of one tap is the same but for its bias, which PyTorch adds to what cuDNN has rounded,
-// and rounds again. Order: the library's (gemm.h).
+// convolution of one tap is the same but for its bias, which PyTorch adds to what cuDNN has
+// rounded, and rounds again. Order: the library's (gemm.h).
 #include <cuda_fp16.h>
 
 #include "common/status.h"
@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // `bias` is added where it is not null.
-__global__ void __launch_bounds__(kThreads) WidenKernel(const __half* from, const __half* bias,
-                                                        int64_t width, int64_t count,
-                                                        View<float> to) {
+__global__ void __launch_bounds__(kThreads)
+    WidenKernel(const __half* from, const __half* bias, int64_t width, int64_t count,
+                View<float> to) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (index >= count) return;
   const int64_t column = index % width;
@@ -83,10 +83,9 @@ class AutocastLinear final : public ProviderOperation {
     PLUMBLINE_RETURN_IF_ERROR(Narrow(stream, call.parameters[0], scratch.weight));
     PLUMBLINE_RETURN_IF_ERROR(Narrow(stream, call.parameters[1], scratch.bias));
     const bool fused = bias_ == Bias::kWithProduct;
-    PLUMBLINE_RETURN_IF_ERROR(Multiply(stream, path_, {scratch.x, SummedAxis::kWidth},
-                                       {scratch.weight, SummedAxis::kWidth},
-                                       fused ? scratch.bias : Tensor(), scratch.output,
-                                       scratch.library));
+    PLUMBLINE_RETURN_IF_ERROR(Multiply(
+        stream, path_, {scratch.x, SummedAxis::kWidth}, {scratch.weight, SummedAxis::kWidth},
+        fused ? scratch.bias : Tensor(), scratch.output, scratch.library));
     const int64_t count = call.output.NumElements();
     if (count == 0) return absl::OkStatus();
     WidenKernel<<<BlocksFor(count), kThreads, 0, stream>>>(

@@ -12,8 +12,8 @@
 
 namespace plumbline::provider_cuda {
 
-std::shared_ptr<const Operation> MakeTimeEmbedder(GemmPath path);     // time_embedder.cc
-std::shared_ptr<const Operation> MakeAutocastLinear(GemmPath path);   // autocast_linear.cu
+std::shared_ptr<const Operation> MakeTimeEmbedder(GemmPath path);    // time_embedder.cc
+std::shared_ptr<const Operation> MakeAutocastLinear(GemmPath path);  // autocast_linear.cu
 // What is a convolution in PyTorch: the same file.
 std::shared_ptr<const Operation> MakeAutocastConvolution(GemmPath path);
 std::shared_ptr<const Operation> MakeLinear(GemmPath path);           // linear.cc

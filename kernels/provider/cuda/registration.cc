@@ -1,8 +1,8 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "kernels/builtin.h"
 #include "kernels/cuda/shared_operations.h"

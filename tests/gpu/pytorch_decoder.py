@@ -3,8 +3,12 @@
 Usage: pytorch_decoder.py PLUMBLINE GOLDEN
 
 PLUMBLINE is the program, GOLDEN the folder of captures and of the checkpoint they were made from. Prints the distance
-of the provider, the golden and the candidate from PyTorch's result and from the captured float32 one; fails where the
-provider is further from PyTorch than a part of what float16 does to the result. Needs PyTorch with CUDA.
+of the provider, the golden and the candidate from PyTorch's result and from the captured float32 one.
+
+Each rounding to float16 makes more of a difference in the last bit of a float32 sum: after four or five, one after the
+other, two runs that differ in the order of their sums alone are as far apart as independent roundings make them. So the
+measure is PyTorch itself with its linear layers summed in another order: the provider may not be much further from
+PyTorch than that, nor its error be another than PyTorch's. Needs PyTorch with CUDA.
 """
 
 import os
@@ -19,8 +23,8 @@ from safetensors.torch import load_file
 
 TILE, OVERLAP, PATCH, PATCH_T = 48, 16, 16, 4
 HEAD_WIDTH, FREQUENCIES, THETA, EPSILON = 64, 8, 100.0, 1e-5
-# Of the distance between float16 and float32: what other orders of summation may make.
-MOST = 0.5
+# Of the distance that another order of summation makes, and of PyTorch's own error.
+MOST_DISTANCE, MOST_ERROR_OFF = 1.15, 0.15
 
 
 class Decoder:
@@ -78,6 +82,16 @@ class Decoder:
         h = self.linear("decoder.proj_out", F.layer_norm(h, (h.shape[-1],), *norm, EPSILON))[:, :count]
         h = h.view(1, *extents, 3, PATCH_T, PATCH, PATCH).permute(0, 4, 1, 5, 2, 6, 3, 7)
         return h.reshape(1, 3, extents[0] * PATCH_T, extents[1] * PATCH, extents[2] * PATCH)
+
+
+class OtherOrder(Decoder):
+    """The same, with products as float32 sums of another library routine, rounded once."""
+
+    def linear(self, name, x):
+        w, b = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
+        with torch.autocast("cuda", enabled=False):
+            x, w, b = (each.half().float() for each in (x, w, b))
+            return (x @ w.T + b).half()
 
 
 def starts(pixels):
@@ -143,18 +157,21 @@ def main():
     plumbline, golden = sys.argv[1:]
     capture = load_file(f"{golden}/video_vae_io.safetensors")
     weights = load_file(f"{golden}/checkpoint/vae/diffusion_pytorch_model.safetensors")
-    decoder = Decoder({name: tensor.cuda() for name, tensor in weights.items()})
+    weights = {name: tensor.cuda() for name, tensor in weights.items()}
+    decoder = Decoder(weights)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     with torch.no_grad():
         exact = decode(decoder, capture["z"].cuda()).float().cpu()
         with torch.autocast("cuda", torch.float16):
             halved = decode(decoder, capture["z"].cuda()).float().cpu()
+            other = decode(OtherOrder(weights), capture["z"].cuda()).float().cpu()
     captured = capture["decoded_tiled"]
-    rounding = distance(captured, halved)
+    rounding, spread = distance(captured, halved), distance(halved, other)
     print(f"{'':<12} {'to PyTorch float16':>20} {'to the capture':>16}")
     print(f"{'PyTorch f32':<12} {distance(halved, exact):>20.3e} {distance(captured, exact):>16.3e}")
     print(f"{'PyTorch f16':<12} {0:>20} {rounding:>16.3e}")
+    print(f"{'other order':<12} {spread:>20.3e} {distance(captured, other):>16.3e}")
     found = {}
     for composition in ("golden", "candidate", "provider"):
         with tempfile.TemporaryDirectory() as folder:
@@ -170,9 +187,9 @@ def main():
             made = load_file(out)["decoded"]
         found[composition] = (distance(halved, made), distance(captured, made))
         print(f"{composition:<12} {found[composition][0]:>20.3e} {found[composition][1]:>16.3e}")
-    passed = (
-        found["golden"][1] <= 1e-5 and found["candidate"][1] <= 1e-5 and found["provider"][0] <= MOST * rounding
-    )
+    to_pytorch, error = found["provider"]
+    passed = found["golden"][1] <= 1e-5 and found["candidate"][1] <= 1e-5
+    passed = passed and to_pytorch <= MOST_DISTANCE * spread and abs(error / rounding - 1) <= MOST_ERROR_OFF
     print("passed" if passed else "FAILED")
     return 0 if passed else 1
 

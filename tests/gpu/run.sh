@@ -67,7 +67,7 @@ run_tests() {
 }
 
 run_sanitizer() {
-  local tool status=0
+  local tool filter status=0
   PATH="$PATH:/usr/local/cuda/bin"
   if ! command -v compute-sanitizer >/dev/null; then
     echo "compute-sanitizer is not there: not run"
@@ -76,7 +76,10 @@ run_sanitizer() {
   # Side by side: each takes little of the card.
   local -A runs
   for tool in memcheck racecheck initcheck; do
-    compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 --gtest_filter="$SANITIZED" \
+    # What TMA stores, initcheck does not see: products of Hopper's are not for it.
+    filter="$SANITIZED"
+    [[ $tool != initcheck ]] || filter="${filter/Sm90Product.Every\*:/}"
+    compute-sanitizer --tool "$tool" --error-exitcode 1 ./gpu_tests test --gtest_brief=1 --gtest_filter="$filter" \
       >"results/$tool.log" 2>&1 &
     runs[$tool]=$!
   done

@@ -80,7 +80,8 @@ __device__ void Fold(const Partial& own, Partial* to) {
 
 // One of the three counts: of values by some of their bits.
 constexpr int kCounts = 3;
-constexpr int kShifts[kCounts] = {20, 10, 0};
+constexpr int kFirstShift = 20;
+constexpr int kShifts[kCounts] = {kFirstShift, 10, 0};
 constexpr int kFirstBins = 2048;
 constexpr int kBins = 1 << RankSearch::kBits;  // of the other counts, for each prefix
 constexpr int kCounters = kBins * static_cast<int>(Device::kMostRanks);
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
         if (bits == 0) {
           ++zeros;  // often most of all
         } else {
-          atomicAdd(&bins[bits >> kShifts[0]], 1u);
+          atomicAdd(&bins[bits >> kFirstShift], 1u);
         }
       }
     }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/status.h"
 #include "kernels/cpu/call_check.h"
 
 namespace plumbline {
@@ -361,8 +360,8 @@ absl::Status CheckExtents(absl::string_view implementation, OpKind op, const For
 
 absl::Status CheckCall(absl::string_view implementation, Precision precision, OpKind op,
                        const ForwardCall& call) {
-  PLUMBLINE_RETURN_IF_ERROR(Checker(implementation, precision, op, call).Run());
-  return CheckExtents(implementation, op, call);
+  const absl::Status status = Checker(implementation, precision, op, call).Run();
+  return status.ok() ? CheckExtents(implementation, op, call) : status;
 }
 
 }  // namespace plumbline

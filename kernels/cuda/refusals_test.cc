@@ -106,7 +106,7 @@ std::vector<Row> Table() {
        {{F(1, kR, 1)}, {}, F(1, kR, kW), {}},
        {rows,
         {"odd width", Widths(kW, kW + 1), "must be even"},
-        {"type", InputType(0, DType::kBF16), "is BF16"}}},
+        {"type", InputType(0, DType::kF64), "is F64"}}},
       {OpKind::kTimeEmbedder,
        {{F(1, kR, kW)}, {F(1, 8, kW), F(1, 1, 8), F(1, kT, 8), F(1, 1, kT)}, F(1, kR, kT), {}},
        {rows, width, {"type", InputType(0, DType::kF64), "is F64"}}},

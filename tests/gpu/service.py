@@ -184,9 +184,10 @@ class Service:
         wanted = {} if step is None else {"step": step}
 
         def computing():
-            if worker.logged("task failed") or worker.process.poll() is not None:
-                raise RuntimeError(f"no step is computed:\n{self.logs()}")
-            return worker.logged("computing step", **wanted)
+            found = worker.logged("computing step", **wanted)
+            if not found and (worker.logged("task ended") or worker.process.poll() is not None):
+                raise RuntimeError(f"the step was not computed:\n{self.logs()}")
+            return found
 
         self.wait(computing, "a step is under way", 0.02)
 

@@ -31,8 +31,8 @@ def find(entries, **wanted):
     return None
 
 
-def line(name, value, unit, must, aim, at_most=False, peer=None):
-    """One row; `at_most`: less is better."""
+def line(name, value, unit, must, aim, times, at_most=False, peer=None):
+    """One row; `at_most`: less is better. `times`: what `value` was made of, with its spread."""
     met = lambda bound: value <= bound if at_most else value >= bound
     return {
         "name": name,
@@ -41,6 +41,7 @@ def line(name, value, unit, must, aim, at_most=False, peer=None):
         "must": must,
         "aim": aim,
         "peer": peer,
+        "spread": f"{times['least_ms']:.3f} to {times['most_ms']:.3f} ms",
         "met": "aim" if met(aim) else "must" if met(must) else "no",
     }
 
@@ -49,22 +50,24 @@ def build(candidate, provider, pytorch):
     lines = []
     peers = pytorch["entries"]
     for rows, work, must, aim in BLOCK_RATIOS:
-        own = find(candidate["blocks"], rows=rows, work=work)["median_ms"]
+        times = find(candidate["blocks"], rows=rows, work=work)
+        own = times["median_ms"]
         peer = find(peers, rows=rows, work="block", direction=work)["median_ms"]
         name = f"block {work}, {rows} rows ({own:.3f} ms)"
-        lines.append(line(name, own / peer, "ratio", must, aim, True, f"{peer:.3f} ms"))
+        lines.append(line(name, own / peer, "ratio", must, aim, times, True, f"{peer:.3f} ms"))
 
-    def rate(side, node, direction):
-        return find(side["nodes"], rows=MOST_ROWS, node=node, direction=direction)["rate"]
+    def node_times(side, node, direction):
+        return find(side["nodes"], rows=MOST_ROWS, node=node, direction=direction)
 
     def peer_rate(work, direction):
         entry = find(peers, rows=MOST_ROWS, work=work, direction=direction)
         return entry and f"{entry['tflops']:.0f} TFLOP/s"
 
     def add_rate(side, label, node, direction, must, aim):
-        value = rate(side, node, direction)
+        times = node_times(side, node, direction)
         name = f"{label}, {direction}, {MOST_ROWS} rows"
-        lines.append(line(name, value, "TFLOP/s", must, aim, False, peer_rate(node, direction)))
+        peer = peer_rate(node, direction)
+        lines.append(line(name, times["rate"], "TFLOP/s", must, aim, times, False, peer))
 
     add_rate(candidate, "attention", "attention", "forward", 520, 620)
     add_rate(candidate, "attention", "attention", "backward", 350, 500)
@@ -72,8 +75,9 @@ def build(candidate, provider, pytorch):
         add_rate(candidate, node, node, "forward", 600, 700)
     add_rate(provider, "provider's attention", "attention", "forward", 150, 350)
     for node in ELEMENTWISE:
-        share = 100 * rate(candidate, node, "forward") / candidate["copy_gb_s"]
-        lines.append(line(f"{node}, {MOST_ROWS} rows", share, "% of copy", 80, 90))
+        times = node_times(candidate, node, "forward")
+        share = 100 * times["rate"] / candidate["copy_gb_s"]
+        lines.append(line(f"{node}, {MOST_ROWS} rows", share, "% of copy", 80, 90, times))
     return lines
 
 
@@ -83,11 +87,11 @@ def main():
     candidate, provider, pytorch = (json.load(open(path)) for path in sys.argv[1:4])
     lines = build(candidate, provider, pytorch)
     print(f"{candidate['device_class']}; peer: {pytorch['peer']}; a copy moves {candidate['copy_gb_s']:.0f} GB/s")
-    print(f"{'':48} {'measured':>9} {'':9} {'PyTorch':>12} {'must':>6} {'aim':>6}  met")
+    print(f"{'':48} {'measured':>9} {'':9} {'PyTorch':>12} {'must':>6} {'aim':>6}  {'met':4}  spread")
     for entry in lines:
         print(
             f"{entry['name']:48} {entry['value']:9.2f} {entry['unit']:9} {entry['peer'] or '':>12} "
-            f"{entry['must']:6} {entry['aim']:6}  {entry['met']}"
+            f"{entry['must']:6} {entry['aim']:6}  {entry['met']:4}  {entry['spread']}"
         )
     with open(sys.argv[4], "w") as file:
         table = {"device_class": candidate["device_class"], "peer": pytorch["peer"], "table": lines}

@@ -26,7 +26,8 @@ PRODUCTS = {
 }
 
 
-def median_ms(call):
+def times_ms(call):
+    """Median, least and most."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times = []
     for run in range(WARM_UPS + MOST_RUNS):
@@ -38,7 +39,8 @@ def median_ms(call):
         end.synchronize()
         if run >= WARM_UPS:
             times.append(begin.elapsed_time(end))
-    return sorted(times)[len(times) // 2]
+    times.sort()
+    return times[len(times) // 2], times[0], times[-1]
 
 
 def random(*shape):
@@ -95,35 +97,37 @@ class Block:
 def bench(rows):
     entries = []
 
-    def add(work, direction, ms, flops=0):
-        entry = {"rows": rows, "work": work, "direction": direction, "median_ms": ms}
+    def add(work, direction, times, flops=0):
+        median, least, most = times
+        entry = {"rows": rows, "work": work, "direction": direction}
+        entry |= {"median_ms": median, "least_ms": least, "most_ms": most}
         if flops:
-            entry["tflops"] = flops / ms / 1e9
+            entry["tflops"] = flops / median / 1e9
         entries.append(entry)
         print(entry, flush=True)
 
     model = Block(rows)
     with torch.no_grad():
-        add("block", "forward", median_ms(lambda _: model.forward()))
-    add("block", "forward+backward", median_ms(lambda _: model.gradients()))
+        add("block", "forward", times_ms(lambda _: model.forward()))
+    add("block", "forward+backward", times_ms(lambda _: model.gradients()))
     del model
 
     flops = 4 * rows * rows * block.HEADS * block.HEAD_WIDTH
     q, k, v = (random(1, rows, block.HEADS, block.HEAD_WIDTH).transpose(1, 2).requires_grad_(True) for _ in range(3))
     with torch.no_grad():
-        add("attention", "forward", median_ms(lambda _: F.scaled_dot_product_attention(q, k, v)), flops)
+        add("attention", "forward", times_ms(lambda _: F.scaled_dot_product_attention(q, k, v)), flops)
     output = F.scaled_dot_product_attention(q, k, v)
     upstream = torch.randn_like(output)
     backward = lambda _: torch.autograd.grad(output, (q, k, v), upstream, retain_graph=True)
-    add("attention", "backward", median_ms(backward), 2.5 * flops)
+    add("attention", "backward", times_ms(backward), 2.5 * flops)
     del q, k, v, output, upstream, backward
 
     for name, (outputs, inputs) in PRODUCTS.items():
         x = random(rows, inputs)
         copies = int(ROTATED_BYTES // (2 * outputs * inputs)) + 1
         weights = [random(outputs, inputs) for _ in range(copies)]
-        ms = median_ms(lambda run: F.linear(x, weights[run % copies]))
-        add(name, "forward", ms, 2 * rows * outputs * inputs)
+        times = times_ms(lambda run: F.linear(x, weights[run % copies]))
+        add(name, "forward", times, 2 * rows * outputs * inputs)
         del x, weights
     return entries
 

@@ -107,7 +107,17 @@ class BenchCall {
                     : operation.Forward(context_, forward_);
   }
   size_t bytes() const { return bytes_; }
-  const Tensor& output() const { return forward_.output; }
+  // What a run writes.
+  std::vector<Tensor> Results(bool backward) const {
+    if (!backward) return {forward_.output};
+    std::vector<Tensor> results;
+    for (const std::vector<Tensor>* gradients : {&grad_inputs_, &grad_parameters_}) {
+      for (const Tensor& gradient : *gradients) {
+        if (!gradient.IsNull()) results.push_back(gradient);
+      }
+    }
+    return results;
+  }
 
  private:
   absl::Status Prepare(Device& device, const Operation& operation, const BenchNode& node) {
@@ -136,7 +146,7 @@ class BenchCall {
     backward_.saved = forward_.saved;
     PLUMBLINE_ASSIGN_OR_RETURN(backward_.grad_output, Fill(device, node.output));
     for (const Tensor& shape : node.inputs) {
-      const bool differentiable = shape.dtype == DType::kBF16;
+      const bool differentiable = shape.dtype == DType::kBF16 || shape.dtype == DType::kF32;
       grad_inputs_.emplace_back();
       if (!differentiable) continue;
       PLUMBLINE_ASSIGN_OR_RETURN(grad_inputs_.back(), Fill(device, shape));
@@ -199,20 +209,29 @@ double MovedBytes(const BenchNode& node, bool backward) {
   return bytes;
 }
 
-// Runs the forward twice from the same inputs.
+// Runs the forward or the backward twice from the same inputs.
 absl::Status CheckRepeat(Device& device, const Operation& operation, BenchCall& call,
-                         const BenchNode& node) {
+                         const BenchNode& node, bool backward) {
   const cudaStream_t stream = static_cast<cudaStream_t>(device.Context().stream);
-  const Tensor& output = call.output();
-  PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer first, device.Allocate(output.NumBytes()));
-  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, false));
-  cudaMemcpyAsync(first.data(), output.data, output.NumBytes(), cudaMemcpyDeviceToDevice, stream);
-  cudaMemsetAsync(output.data, 0xFF, output.NumBytes(), stream);
-  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, false));
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      const bool same, SameBytesOnDevice(stream, first.data(), output.data, output.NumBytes()));
-  if (same) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(node.name, ": its bytes change when it is repeated"));
+  const std::vector<Tensor> results = call.Results(backward);
+  std::vector<DeviceBuffer> first;
+  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, backward));
+  for (const Tensor& result : results) {
+    PLUMBLINE_ASSIGN_OR_RETURN(DeviceBuffer copy, device.Allocate(result.NumBytes()));
+    cudaMemcpyAsync(copy.data(), result.data, result.NumBytes(), cudaMemcpyDeviceToDevice, stream);
+    cudaMemsetAsync(result.data, 0xFF, result.NumBytes(), stream);
+    first.push_back(std::move(copy));
+  }
+  PLUMBLINE_RETURN_IF_ERROR(call.Run(operation, backward));
+  for (size_t i = 0; i < results.size(); ++i) {
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const bool same,
+        SameBytesOnDevice(stream, first[i].data(), results[i].data, results[i].NumBytes()));
+    if (same) continue;
+    return absl::InternalError(absl::StrCat(node.name, backward ? " backward" : "",
+                                            ": its bytes change when it is repeated"));
+  }
+  return absl::OkStatus();
 }
 
 nlohmann::json Report(const BenchNode& node, int64_t rows, bool backward, const Timing& timing) {
@@ -278,7 +297,11 @@ absl::Status BenchNodes(const std::string& implementation, nlohmann::json& resul
         bytes += call->bytes();
         calls.push_back(std::move(call));
       } while (bytes < kRotatedBytes);
-      PLUMBLINE_RETURN_IF_ERROR(CheckRepeat(*device, operation, *calls[0], node));
+      PLUMBLINE_RETURN_IF_ERROR(CheckRepeat(*device, operation, *calls[0], node, false));
+      // The provider adds gradients of tables by atomics, as PyTorch does.
+      if (registration->status != BindingStatus::kReference) {
+        PLUMBLINE_RETURN_IF_ERROR(CheckRepeat(*device, operation, *calls[0], node, true));
+      }
       // A backward reads what its call's forward saved.
       for (const auto& call : calls) PLUMBLINE_RETURN_IF_ERROR(call->Run(operation, false));
       for (const bool backward : {false, true}) {

@@ -251,13 +251,14 @@ absl::Status Choose(cudaStream_t stream, const Source& left, const Source& right
 }  // namespace
 
 absl::Status MultiplyBf16(cudaStream_t stream, const cuda::Operand& left,
-                          const cuda::Operand& right, const Tensor& bias, const Tensor& output) {
+                          const cuda::Operand& right, const Tensor& bias, const Tensor& output,
+                          float* run_sums) {
+  if (left.Extent() == 0 || right.Extent() == 0) return absl::OkStatus();
   if (TakesSm90Product(left, right, output)) {
-    return Sm90Multiply(stream, left, right, bias, output);
+    return Sm90Multiply(stream, left, right, bias, output, run_sums);
   }
   const Source a = SourceOf(left);
   const Source b = SourceOf(right);
-  if (a.extent == 0 || b.extent == 0) return absl::OkStatus();
   const bool aligned = cuda::AreAligned(kChunk, left.tensor, right.tensor);
   if (left.summed == SummedAxis::kRows) {
     return Choose<false, false>(stream, a, b, aligned, bias, output);

@@ -142,22 +142,21 @@ TEST(CandidateCuda, NormsRopeAndResidualsAreTheCaptured) {
   EXPECT_EQ(compared, 8);
 }
 
-// SiLU has a shorter way for all but extreme values: over every gate that there is, the bytes are
-// the CPU's.
-TEST(CandidateCuda, SwiGluOfEveryGateEqualsTheCpu) {
-  PLUMBLINE_SKIP_WITHOUT_GPU();
+// SiLU has a shorter way for all but extreme values, and where there are many rows it is looked up:
+// over every gate that there is, the bytes are the CPU's.
+void ExpectEveryGateEqualsTheCpu(int64_t copies) {
   constexpr int64_t kPatterns = 1 << 16;
-  constexpr int64_t kRows = 64;
-  constexpr int64_t kWidth = kPatterns / kRows;
-  const HostTensor gate_up(DType::kBF16, 1, kRows, 2 * kWidth);
-  for (int64_t i = 0; i < kPatterns; ++i) {
+  constexpr int64_t kWidth = 1024;
+  const int64_t rows = copies * kPatterns / kWidth;
+  const HostTensor gate_up(DType::kBF16, 1, rows, 2 * kWidth);
+  for (int64_t i = 0; i < copies * kPatterns; ++i) {
     uint16_t* const row = gate_up.view().Row<uint16_t>(i / kWidth);
-    const uint16_t bits = static_cast<uint16_t>(i);
+    const uint16_t bits = static_cast<uint16_t>(i % kPatterns);
     const bool is_finite = (bits & 0x7F80) != 0x7F80;
     row[i % kWidth] = 0x3F80;  // 1
     row[kWidth + i % kWidth] = is_finite ? bits : 0;
   }
-  const HostTensor output(DType::kBF16, 1, kRows, kWidth);
+  const HostTensor output(DType::kBF16, 1, rows, kWidth);
   CapturedNode node;
   node.name = "swiglu";
   node.op = OpKind::kSwiGlu;
@@ -171,7 +170,13 @@ TEST(CandidateCuda, SwiGluOfEveryGateEqualsTheCpu) {
   const NodeResult expected = RunCapturedNode(CandidateOperation(node.op), *cpu, node).value();
   const NodeResult actual =
       RunNodeOnCuda(CudaOperation(node.op), *CudaDeviceForTest(), node).value();
-  EXPECT_TRUE(BitwiseEqual(expected.output->view(), actual.output->view()));
+  EXPECT_TRUE(BitwiseEqual(expected.output->view(), actual.output->view())) << copies;
+}
+
+TEST(CandidateCuda, SwiGluOfEveryGateEqualsTheCpu) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  ExpectEveryGateEqualsTheCpu(1);
+  ExpectEveryGateEqualsTheCpu(129);
 }
 
 }  // namespace

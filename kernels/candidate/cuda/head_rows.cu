@@ -4,8 +4,8 @@
 
 #include "kernels/candidate/cuda/head_rows.h"
 #include "kernels/candidate/cuda/wide_rows.cuh"
-#include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/device_view.cuh"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/rotary_frequencies.h"
 #include "kernels/cuda/rounding.cuh"
 
@@ -13,7 +13,6 @@ namespace plumbline::candidate_cuda {
 namespace {
 
 using cuda::bf16;
-using cuda::RoundThroughBf16;
 using cuda::View;
 
 constexpr int kHeadWidth = 128;
@@ -21,7 +20,8 @@ constexpr int kHeadThreads = kHeadWidth / kChunkValues;
 static_assert(kHeadThreads == kFoldedThreads);
 constexpr int kAxes = 3;
 constexpr int kMostThreads = 224;
-constexpr int kHeadsAtOnce = 4;  // of a thread, so that their loads overlap
+constexpr int kHeadsAtOnce = 4;   // of a thread, so that their loads overlap
+constexpr int kBlocksAtOnce = 5;  // on a multiprocessor, for the same reason
 
 struct Side {
   View<const bf16> x;
@@ -37,104 +37,106 @@ struct Side {
         normalised(heads.normalised),
         rotated(heads.rotated) {}
 };
+struct Sides {
+  Side of[2];
+};
 
-// One row of one item a block; 16 threads a head.
+// One row of one item and one side a block; 16 threads a head. What a thread reads is on its way
+// while the row's angles are computed.
 template <bool kNorm, bool kRope>
-__global__ void __launch_bounds__(kMostThreads)
-    HeadRowsKernel(int64_t rows, int heads, int sides, Side first, Side second,
+__global__ void __launch_bounds__(kMostThreads, kBlocksAtOnce)
+    HeadRowsKernel(unsigned rows, int heads, const __grid_constant__ Sides sides,
                    View<const double> positions, cuda::RotaryFrequencies frequencies,
                    float sine_sign, float epsilon) {
-  __shared__ float cosines[kHeadWidth / 2];
-  __shared__ float sines[kHeadWidth / 2];
-  const int64_t item = blockIdx.x / rows;
-  const int64_t row = blockIdx.x % rows;
-  const int thread = threadIdx.x % kHeadThreads;
-  const int team = threadIdx.x / kHeadThreads;
-  const int teams = blockDim.x / kHeadThreads;
-  const int half_threads = kAxes * frequencies.count / kChunkValues;
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
+  __shared__ __align__(16) bf16 cosines[kHeadWidth / 2];
+  __shared__ __align__(16) bf16 sines[kHeadWidth / 2];
+  const Side& side = sides.of[blockIdx.y];
+  const unsigned item = blockIdx.x / rows;
+  const unsigned row = blockIdx.x - item * rows;
+  const int thread = static_cast<int>(threadIdx.x) % kHeadThreads;
+  const int team = static_cast<int>(threadIdx.x) / kHeadThreads;
+  const int teams = static_cast<int>(blockDim.x) / kHeadThreads;
+  const bf16* const from = side.x.Row(row, item) + thread * kChunkValues;
+  const auto head_of = [&](int first_head, int i) { return first_head + i * teams + team; };
 
-  float cosine[kChunkValues], sine[kChunkValues];
+  Chunk chunks[kHeadsAtOnce];
+  const auto load = [&](int first_head) {
+#pragma unroll
+    for (int i = 0; i < kHeadsAtOnce; ++i) {
+      chunks[i] = {};
+      const int head = head_of(first_head, i);
+      if (head < heads) chunks[i] = LoadChunk(from + head * kHeadWidth);
+    }
+  };
+  load(0);
+
+  const int half_threads = kAxes * frequencies.count / kChunkValues;
+  Chunk cosine = {}, sine = {};
+  // The thread with the other half of the pairs of channels, in the warp.
+  int other = static_cast<int>(threadIdx.x) % 32;
   if constexpr (kRope) {
-    const int half = kAxes * frequencies.count;
-    for (int i = threadIdx.x; i < half; i += blockDim.x) {
+    for (int i = threadIdx.x; i < kAxes * frequencies.count; i += blockDim.x) {
       const float position = static_cast<float>(positions.Row(row)[i / frequencies.count]);
       const float angle = position * frequencies.inverse[i % frequencies.count];
-      cosines[i] = RoundThroughBf16(cosf(angle));
-      sines[i] = RoundThroughBf16(sinf(angle));
+      cosines[i] = cuda::RoundToBf16(cosf(angle));
+      sines[i] = cuda::RoundToBf16(sine_sign * sinf(angle));
     }
     __syncthreads();
     if (thread < 2 * half_threads) {
       const bool is_first = thread < half_threads;
+      other += is_first ? half_threads : -half_threads;
       const int channel = (is_first ? thread : thread - half_threads) * kChunkValues;
+      cosine = LoadChunk(cosines + channel);
+      sine = LoadChunk(sines + channel);
+      if (is_first) {
+        auto* const pairs = reinterpret_cast<__nv_bfloat162*>(&sine);
 #pragma unroll
-      for (int i = 0; i < kChunkValues; ++i) {
-        cosine[i] = cosines[channel + i];
-        sine[i] = (is_first ? -sine_sign : sine_sign) * sines[channel + i];
+        for (int i = 0; i < kChunkValues / 2; ++i) pairs[i] = __hneg2(pairs[i]);
       }
     }
   }
-  // The thread with the other half of the pairs of channels, in the warp.
-  const int other =
-      static_cast<int>(threadIdx.x % 32) + (thread < half_threads       ? half_threads
-                                            : thread < 2 * half_threads ? -half_threads
-                                                                        : 0);
+  Chunk weight = {};
+  if constexpr (kNorm) weight = LoadChunk(side.weight + thread * kChunkValues);
 
-  for (int number = 0; number < sides; ++number) {
-    const Side& side = number == 0 ? first : second;
-    float weights[kChunkValues];
-    if constexpr (kNorm) WidenChunk(LoadChunk(side.weight + thread * kChunkValues), weights);
-    // A warp's two teams go through the loop equally often.
-    for (int first_head = 0; first_head < heads; first_head += kHeadsAtOnce * teams) {
-      Chunk chunks[kHeadsAtOnce];
+  // A warp's two teams go through the loop equally often.
+  for (int first_head = 0; first_head < heads; first_head += kHeadsAtOnce * teams) {
+    if (first_head > 0) load(first_head);
 #pragma unroll
-      for (int i = 0; i < kHeadsAtOnce; ++i) {
-        const int head = first_head + i * teams + team;
+    for (int i = 0; i < kHeadsAtOnce; ++i) {
+      const int head = head_of(first_head, i);
+      const int64_t column = int64_t{head} * kHeadWidth + thread * kChunkValues;
+      if constexpr (kNorm) {
+        float values[kChunkValues], weights[kChunkValues];
+        WidenChunk(chunks[i], values);
+        WidenChunk(weight, weights);
+        LaneSums sums;
+        sums.Add(values, values);
+        const float r = rsqrtf(sums.Fold() / static_cast<float>(kHeadWidth) + epsilon);
+#pragma unroll
+        for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
+        chunks[i] = RoundChunk(values);
         if (head < heads) {
-          chunks[i] =
-              LoadChunkOnce(side.x.Row(row, item) + head * kHeadWidth + thread * kChunkValues);
-        } else {
-          chunks[i] = {};
+          if (side.saved != nullptr && thread == 0) {
+            side.saved[blockIdx.x * int64_t{heads} + head] = r;
+          }
+          if (!side.normalised.IsNull()) {
+            StoreChunk(chunks[i], side.normalised.Row(row, item) + column);
+          }
         }
       }
-#pragma unroll
-      for (int i = 0; i < kHeadsAtOnce; ++i) {
-        const int head = first_head + i * teams + team;
-        const int64_t column = int64_t{head} * kHeadWidth + thread * kChunkValues;
-        if constexpr (kNorm) {
-          float values[kChunkValues];
-          WidenChunk(chunks[i], values);
-          LaneSums sums;
-          sums.Add(values, values);
-          const float r = rsqrtf(sums.Fold() / static_cast<float>(kHeadWidth) + epsilon);
-#pragma unroll
-          for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
-          chunks[i] = RoundChunk(values);
-          if (head < heads) {
-            if (side.saved != nullptr && thread == 0)
-              side.saved[blockIdx.x * int64_t{heads} + head] = r;
-            if (!side.normalised.IsNull()) {
-              StoreChunk(chunks[i], side.normalised.Row(row, item) + column);
-            }
-          }
+      if constexpr (kRope) {
+        const uint4 own = *reinterpret_cast<const uint4*>(&chunks[i]);
+        const uint4 moved = {
+            __shfl_sync(0xFFFFFFFF, own.x, other), __shfl_sync(0xFFFFFFFF, own.y, other),
+            __shfl_sync(0xFFFFFFFF, own.z, other), __shfl_sync(0xFFFFFFFF, own.w, other)};
+        if (thread < 2 * half_threads) {
+          chunks[i] =
+              AddChunks(MultiplyChunks(chunks[i], cosine),
+                        MultiplyChunks(*reinterpret_cast<const Chunk*>(&moved), sine));
         }
-        if constexpr (kRope) {
-          const uint4 own = *reinterpret_cast<const uint4*>(&chunks[i]);
-          const uint4 moved = {
-              __shfl_sync(0xFFFFFFFF, own.x, other), __shfl_sync(0xFFFFFFFF, own.y, other),
-              __shfl_sync(0xFFFFFFFF, own.z, other), __shfl_sync(0xFFFFFFFF, own.w, other)};
-          if (thread < 2 * half_threads) {
-            float values[kChunkValues], others[kChunkValues];
-            WidenChunk(chunks[i], values);
-            WidenChunk(*reinterpret_cast<const Chunk*>(&moved), others);
-#pragma unroll
-            for (int j = 0; j < kChunkValues; ++j) {
-              values[j] =
-                  RoundThroughBf16(values[j] * cosine[j]) + RoundThroughBf16(others[j] * sine[j]);
-            }
-            chunks[i] = RoundChunk(values);
-          }
-          if (head < heads) StoreChunk(chunks[i], side.rotated.Row(row, item) + column);
-        }
+        if (head < heads) StoreChunk(chunks[i], side.rotated.Row(row, item) + column);
       }
     }
   }
@@ -161,11 +163,13 @@ absl::Status RunHeadRows(cudaStream_t stream, const HeadRows& first, const HeadR
                            : HeadRowsKernel<false, true>;
   const cuda::RotaryFrequencies frequencies =
       rope ? cuda::MakeRotaryFrequencies(attributes) : cuda::RotaryFrequencies{};
-  kernel<<<static_cast<unsigned>(flat_rows), threads, 0, stream>>>(
-      first.x.rows, heads, second == nullptr ? 1 : 2, Side(first),
-      Side(second == nullptr ? first : *second), View<const double>(positions), frequencies,
-      sine_sign, attributes.epsilon);
-  return LaunchStatus("candidate heads");
+  const dim3 blocks(static_cast<unsigned>(flat_rows), second == nullptr ? 1 : 2);
+  return cuda::LaunchEarly(stream, "candidate heads", kernel, blocks,
+                           static_cast<unsigned>(threads), 0,
+                           static_cast<unsigned>(first.x.rows), heads,
+                           Sides{{Side(first), Side(second == nullptr ? first : *second)}},
+                           View<const double>(positions), frequencies, sine_sign,
+                           attributes.epsilon);
 }
 
 }  // namespace plumbline::candidate_cuda

@@ -1,5 +1,7 @@
 #include "kernels/candidate/cuda/linear.h"
 
+#include <algorithm>
+
 #include "common/status.h"
 #include "kernels/candidate/cuda/bf16_product.h"
 #include "kernels/candidate/cuda/operations.h"
@@ -14,9 +16,22 @@ using cuda::Operand;
 using cuda::SummedAxis;
 
 absl::Status Multiply(cudaStream_t stream, DType weight_type, const Operand& left,
-                      const Operand& right, const Tensor& bias, const Tensor& output) {
-  return weight_type == DType::kBF16 ? MultiplyBf16(stream, left, right, bias, output)
+                      const Operand& right, const Tensor& bias, const Tensor& output,
+                      float* run_sums) {
+  return weight_type == DType::kBF16 ? MultiplyBf16(stream, left, right, bias, output, run_sums)
                                      : cuda::MultiplyFloat32(stream, left, right, bias, output);
+}
+
+// Floats of scratch for the products of x and of its gradient.
+int64_t RunSums(const LinearLayer& layer, bool backward) {
+  if (layer.weight.dtype != DType::kBF16) return 0;
+  const int64_t forward =
+      ProductRunSums({layer.x, SummedAxis::kWidth}, {layer.weight, SummedAxis::kWidth});
+  if (!backward) return forward;
+  const Tensor grad_output =
+      Tensor::Dense(nullptr, DType::kBF16, layer.x.batch, layer.x.rows, layer.weight.rows);
+  return std::max(forward, ProductRunSums({grad_output, SummedAxis::kWidth},
+                                          {layer.weight, SummedAxis::kRows}));
 }
 
 template <typename Call>
@@ -66,7 +81,8 @@ LinearScratch::LinearScratch(const LinearLayer& layer, bool backward, cuda::Work
   if (x.dtype == DType::kF32 && layer.weight.dtype == DType::kBF16) {
     rounded_x_.data = workspace.Take<uint16_t>(x.NumElements());
   }
-  if (backward) run_sums_ = workspace.Take<float>(RunCount(x.batch * x.rows) * layer.weight.rows);
+  if (backward) bias_sums_ = workspace.Take<float>(RunCount(x.batch * x.rows) * layer.weight.rows);
+  run_sums_ = workspace.Take<float>(RunSums(layer, backward));
 }
 
 absl::Status LinearScratch::CastInput(cudaStream_t stream, const LinearLayer& layer,
@@ -82,7 +98,7 @@ absl::Status LinearScratch::Forward(cudaStream_t stream, const LinearLayer& laye
   Tensor x;
   PLUMBLINE_RETURN_IF_ERROR(CastInput(stream, layer, &x));
   return Multiply(stream, layer.weight.dtype, {x, SummedAxis::kWidth},
-                  {layer.weight, SummedAxis::kWidth}, layer.bias, output);
+                  {layer.weight, SummedAxis::kWidth}, layer.bias, output, run_sums_);
 }
 
 absl::Status LinearScratch::Backward(cudaStream_t stream, const LinearLayer& layer,
@@ -95,16 +111,18 @@ absl::Status LinearScratch::Backward(cudaStream_t stream, const LinearLayer& lay
   }
   if (!gradients.x.IsNull()) {
     PLUMBLINE_RETURN_IF_ERROR(Multiply(stream, type, {grad_output, SummedAxis::kWidth},
-                                       {layer.weight, SummedAxis::kRows}, Tensor(), gradients.x));
+                                       {layer.weight, SummedAxis::kRows}, Tensor(), gradients.x,
+                                       run_sums_));
   }
   if (!gradients.weight.IsNull()) {
     Tensor x;
     PLUMBLINE_RETURN_IF_ERROR(CastInput(stream, layer, &x));
     PLUMBLINE_RETURN_IF_ERROR(Multiply(stream, type, {grad_output, SummedAxis::kRows},
-                                       {x, SummedAxis::kRows}, Tensor(), gradients.weight));
+                                       {x, SummedAxis::kRows}, Tensor(), gradients.weight,
+                                       nullptr));
   }
   if (gradients.bias.IsNull()) return absl::OkStatus();
-  return SumRows(stream, grad_output, run_sums_, gradients.bias);
+  return SumRows(stream, grad_output, bias_sums_, gradients.bias);
 }
 
 std::shared_ptr<const Operation> MakeLinear() { return std::make_shared<Linear>(); }

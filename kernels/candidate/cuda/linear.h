@@ -50,7 +50,8 @@ class LinearScratch {
   absl::Status CastInput(cudaStream_t stream, const LinearLayer& layer, Tensor* x) const;
 
   Tensor rounded_x_;  // with a place where x must be rounded to the weight's type
-  float* run_sums_ = nullptr;
+  float* bias_sums_ = nullptr;
+  float* run_sums_ = nullptr;  // of a product
 };
 
 }  // namespace plumbline::candidate_cuda

@@ -109,7 +109,9 @@ class ModulatedRmsNorm final : public CandidateOperation {
       done.Update(launch.InputGradient(saved, grad, call.grad_inputs[kX]));
     }
     if (!call.grad_parameters[0].IsNull()) {
-      done.Update(launch.WeightGradient(saved, grad, layout.run_sums, call.grad_parameters[0]));
+      done.Update(launch.WeightGradient(
+          saved, grad, cuda::AreAligned(kChunkValues, x, call.inputs[kScale], grad),
+          layout.run_sums, call.grad_parameters[0]));
     }
     if (!call.grad_inputs[kScale].IsNull()) {
       const ScaleContribution contribution = {View<const bf16>(grad), View<const bf16>(x),

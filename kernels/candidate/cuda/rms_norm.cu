@@ -54,6 +54,7 @@ class RmsNorm final : public CandidateOperation {
     }
     if (grad_weight.IsNull()) return absl::OkStatus();
     return launch.WeightGradient(saved, call.grad_output,
+                                 cuda::AreAligned(kChunkValues, x, call.grad_output),
                                  reinterpret_cast<float*>(context.workspace.data()), grad_weight);
   }
 };

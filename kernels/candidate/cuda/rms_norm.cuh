@@ -20,36 +20,13 @@
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_RMS_NORM_CUH_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_RMS_NORM_CUH_
 
+#include "kernels/candidate/cuda/norm_rows.cuh"
+#include "kernels/candidate/cuda/norm_weight_gradient.cuh"
 #include "kernels/candidate/cuda/parameter_gradient.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/device_view.cuh"
-#include "kernels/cuda/rounding.cuh"
-#include "kernels/cuda/row_sum.cuh"
 #include "kernels/ops.h"
 
 namespace plumbline::candidate_cuda {
-
-using cuda::bf16;
-using cuda::kRowVector;
-using cuda::RoundThroughBf16;
-using cuda::RowTeam;
-using cuda::View;
-
-// round(1 + scale) of a table row; kModulatedRmsNorm alone.
-struct Modulation {
-  View<const bf16> scale;
-  View<const bf16> shift;
-  View<const int64_t> index;
-
-  __device__ static float Factor(float scale) { return RoundThroughBf16(1.0f + scale); }
-};
-
-struct NormShape {
-  int64_t rows;       // of one batch item
-  int64_t flat_rows;  // of all
-  int64_t groups;     // runs of channels in a row
-  int width;          // G
-};
 
 // One run of channels: where it is, and who it belongs to.
 struct NormPlace {
@@ -168,37 +145,6 @@ __global__ void __launch_bounds__(cuda::kRowWarps* cuda::kWarpSize)
   });
 }
 
-// The sums of dn xn over runs of kRowsPerRun rows: block (run, columns), a thread a column.
-template <bool kModulated>
-__global__ void __launch_bounds__(128)
-    RmsNormWeightRunsKernel(NormShape shape, View<const bf16> x, Modulation modulation,
-                            const float* saved, View<const bf16> grad, float* run_sums) {
-  const int column = blockIdx.y * blockDim.x + threadIdx.x;
-  if (column >= shape.width) return;
-  const int64_t begin = int64_t{blockIdx.x} * kRowsPerRun;
-  const int64_t end = min(begin + kRowsPerRun, shape.flat_rows);
-  float sum = 0;
-  for (int64_t flat_row = begin; flat_row < end; ++flat_row) {
-    const int64_t item = flat_row / shape.rows;
-    const int64_t row = flat_row % shape.rows;
-    const bf16* const from = x.Row(row, item);
-    const bf16* const g = grad.Row(row, item);
-    float factor = 1;
-    if constexpr (kModulated) {
-      factor =
-          Modulation::Factor(cuda::Widen(modulation.scale.Row(*modulation.index.Row(row))[column]));
-    }
-    const float* const r = saved + flat_row * shape.groups;
-#pragma unroll 8
-    for (int64_t group = 0; group < shape.groups; ++group) {
-      float dn = cuda::Widen(g[group * shape.width + column]);
-      if constexpr (kModulated) dn = RoundThroughBf16(dn * factor);
-      sum += dn * (cuda::Widen(from[group * shape.width + column]) * r[group]);
-    }
-  }
-  run_sums[int64_t{blockIdx.x} * shape.width + column] = sum;
-}
-
 // The launches of one call, forward or backward.
 class NormLaunch {
  public:
@@ -210,9 +156,7 @@ class NormLaunch {
         x_(x),
         weight_(static_cast<const bf16*>(weight.data)),
         modulated_(modulation != nullptr),
-        modulation_(modulated_ ? *modulation
-                               : Modulation{View<const bf16>(Tensor()), View<const bf16>(Tensor()),
-                                            View<const int64_t>(Tensor())}),
+        modulation_(modulated_ ? *modulation : Modulation::None()),
         aligned_(aligned) {}
 
   absl::Status Forward(float epsilon, float* saved, const Tensor& output) const {
@@ -236,21 +180,14 @@ class NormLaunch {
     });
   }
 
-  // `run_sums` holds RunSumBytes(flat rows, G) bytes.
-  absl::Status WeightGradient(const float* saved, const Tensor& grad, float* run_sums,
-                              const Tensor& grad_weight) const {
-    const View<const bf16> from(grad);
+  // `run_sums` holds RunCount(flat rows) * G floats; `in_chunks`: what it reads is aligned to
+  // kChunkValues.
+  absl::Status WeightGradient(const float* saved, const Tensor& grad, bool in_chunks,
+                              float* run_sums, const Tensor& grad_weight) const {
     if (shape_.flat_rows > 0) {
-      const dim3 blocks(static_cast<unsigned>(RunCount(shape_.flat_rows)),
-                        (shape_.width + 127) / 128);
-      if (modulated_) {
-        RmsNormWeightRunsKernel<true>
-            <<<blocks, 128, 0, stream_>>>(shape_, x_, modulation_, saved, from, run_sums);
-      } else {
-        RmsNormWeightRunsKernel<false>
-            <<<blocks, 128, 0, stream_>>>(shape_, x_, modulation_, saved, from, run_sums);
-      }
-      const absl::Status launched = LaunchStatus("candidate RMSNorm weight gradient");
+      const absl::Status launched =
+          SumWeightRuns(stream_, shape_, x_, modulated_ ? &modulation_ : nullptr, saved,
+                        View<const bf16>(grad), in_chunks, run_sums);
       if (!launched.ok()) return launched;
     }
     return AddRuns(stream_, shape_.flat_rows, run_sums, grad_weight);

@@ -31,6 +31,8 @@ int64_t PaddedRows(int64_t rows) { return (rows + kPaddedTo - 1) / kPaddedTo * k
 __global__ void __launch_bounds__(kPrepareThreads)
     PrepareKernel(AttentionShape shape, int64_t padded_rows, int64_t items, View<const bf16> grad,
                   View<const bf16> output, const float* saved, float* logarithms, float* deltas) {
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
   constexpr int kTeams = kPrepareThreads / kFoldedThreads;
   const int64_t number = int64_t{blockIdx.x} * kTeams + threadIdx.x / kFoldedThreads;
   const int head = static_cast<int>(number % shape.heads);
@@ -79,9 +81,8 @@ absl::Status Launch(cudaStream_t stream, const BackwardCall& call, BackwardProbl
   problem.own_tiles = (problem.rows + Tiles::kOwn - 1) / Tiles::kOwn;
   const int works = problem.items * problem.heads * problem.own_tiles;
   const int blocks = std::min(works, cuda::MultiprocessorCount());
-  kernel<<<blocks, Tiles::kThreads, Tiles::kSharedBytes, stream>>>(
-      first_own, second_own, first_other, second_other, problem);
-  return LaunchStatus(kName);
+  return cuda::LaunchEarly(stream, kName, kernel, blocks, Tiles::kThreads, Tiles::kSharedBytes,
+                           first_own, second_own, first_other, second_other, problem);
 }
 
 // The tiles that were fastest on an H200 (kernels/bench/NOTES.md).
@@ -133,11 +134,12 @@ absl::Status Sm90AttentionBackward(cudaStream_t stream, const BackwardCall& call
   float* const logarithms = workspace;
   float* const deltas = workspace + numbers;
   constexpr int64_t kTeams = kPrepareThreads / kFoldedThreads;
-  PrepareKernel<<<static_cast<unsigned>((numbers + kTeams - 1) / kTeams), kPrepareThreads, 0,
-                  stream>>>(shape, padded_rows, q.batch, View<const bf16>(call.grad_output),
-                            View<const bf16>(call.output), static_cast<const float*>(call.saved),
-                            logarithms, deltas);
-  PLUMBLINE_RETURN_IF_ERROR(LaunchStatus(kName));
+  PLUMBLINE_RETURN_IF_ERROR(
+      cuda::LaunchEarly(stream, kName, PrepareKernel,
+                        static_cast<unsigned>((numbers + kTeams - 1) / kTeams), kPrepareThreads, 0,
+                        shape, padded_rows, q.batch, View<const bf16>(call.grad_output),
+                        View<const bf16>(call.output), static_cast<const float*>(call.saved),
+                        logarithms, deltas));
   const BackwardProblem problem = {static_cast<int>(q.rows),
                                    static_cast<int>(padded_rows),
                                    shape.heads,

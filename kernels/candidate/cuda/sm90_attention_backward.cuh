@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/device_view.cuh"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/ptx/mbarrier.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
@@ -121,6 +122,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const auto full = [&](int stage) { return own_full + 16 + 8 * stage; };
   const auto empty = [&](int stage) { return own_full + 16 + 8 * (kStages + stage); };
 
+  cuda::LetNextKernelStart();
   if (threadIdx.x == 0) {
     ptx::PrefetchTensorMap(&first_own_map);
     ptx::PrefetchTensorMap(&second_own_map);
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     ptx::FenceBarrierInit();
   }
   __syncthreads();
+  cuda::WaitForKernelsBefore();
 
   const int tiles = (problem.rows + kOthers - 1) / kOthers;
   const int works = problem.items * problem.heads * problem.own_tiles;

@@ -37,8 +37,8 @@ absl::Status Launch(cudaStream_t stream, const ForwardCall& call) {
                  kName));
   const int works = problem.items * problem.heads * problem.query_tiles;
   const int blocks = std::min(works, cuda::MultiprocessorCount());
-  kernel<<<blocks, Tiles::kThreads, Tiles::kSharedBytes, stream>>>(q_map, k_map, v_map, problem);
-  return LaunchStatus(kName);
+  return cuda::LaunchEarly(stream, kName, kernel, blocks, Tiles::kThreads, Tiles::kSharedBytes,
+                           q_map, k_map, v_map, problem);
 }
 
 }  // namespace
@@ -47,7 +47,8 @@ bool TakesSm90AttentionForward(const ForwardCall& call) {
   const int64_t width = call.attributes.head_width;
   return (width == 64 || width == 128) && cuda::IsMappable(call.inputs[0]) &&
          cuda::IsMappable(call.inputs[1]) && cuda::IsMappable(call.inputs[2]) &&
-         cuda::IsAligned(call.output, 2) && cuda::RunsSm90Code();
+         cuda::IsAligned(call.output, 2) && call.inputs[0].NumElements() > 0 &&
+         cuda::RunsSm90Code();
 }
 
 absl::Status Sm90AttentionForward(cudaStream_t stream, const ForwardCall& call) {

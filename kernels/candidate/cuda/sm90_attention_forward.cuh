@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/attention_tiles.cuh"
 #include "kernels/cuda/device_view.cuh"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/ptx/mbarrier.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
 #include "kernels/cuda/ptx/tma.cuh"
@@ -86,6 +87,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   const auto v_full = [&](int stage) { return q_full + 16 + 8 * (2 * kStages + stage); };
   const auto v_empty = [&](int stage) { return q_full + 16 + 8 * (3 * kStages + stage); };
 
+  cuda::LetNextKernelStart();
   if (threadIdx.x == 0) {
     ptx::PrefetchTensorMap(&q_map);
     ptx::PrefetchTensorMap(&k_map);
@@ -101,6 +103,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     ptx::FenceBarrierInit();
   }
   __syncthreads();
+  cuda::WaitForKernelsBefore();
 
   const int tiles = (problem.rows + kKeys - 1) / kKeys;
   const int works = problem.items * problem.heads * problem.query_tiles;

@@ -3,6 +3,7 @@
 
 #include "absl/types/span.h"
 #include "common/status.h"
+#include "kernels/candidate/cuda/bf16_product.h"
 #include "kernels/candidate/cuda/sm90_product.cuh"
 #include "kernels/candidate/cuda/sm90_product.h"
 #include "kernels/cuda/cuda_status.h"
@@ -27,14 +28,21 @@ struct TileShape {
   Cluster cluster;
 };
 
-// What is multiplied: C(m, n), k.
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// What is multiplied: C(m, n), k in runs.
 struct Extents {
   int64_t m;
   int64_t n;
-  int64_t k;
-};
+  int64_t runs;
+  int64_t run_steps;
 
-int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+  Extents(const Operand& left, const Operand& right)
+      : m(left.Extent()),
+        n(right.Extent()),
+        runs(ProductRuns(left)),
+        run_steps(DivideUp(runs > 1 ? kProductRun : left.SummedExtent(), sm90::kProductStep)) {}
+};
 
 // Tiles of a cluster along m and along n.
 int64_t RowTiles(const TileShape& shape, int64_t m) {
@@ -53,7 +61,8 @@ double ExpectedClocks(const TileShape& shape, const Extents& extents, int multip
   constexpr double kClocksPerStep = 40;    // beside what is multiplied
   constexpr double kClocksPerTile = 5000;  // to fill the ring and to write the results
   const bool alone = shape.cluster == Cluster::kNone;
-  const int64_t tiles = RowTiles(shape, extents.m) * ColumnTiles(shape, extents.n);
+  const int64_t tiles =
+      RowTiles(shape, extents.m) * ColumnTiles(shape, extents.n) * extents.runs;
   const int64_t tiles_at_once = multiprocessors / (alone ? 1 : 2);
   const double waves = static_cast<double>(DivideUp(tiles, tiles_at_once));
   const double busy = static_cast<double>(tiles) / (waves * static_cast<double>(tiles_at_once));
@@ -61,57 +70,97 @@ double ExpectedClocks(const TileShape& shape, const Extents& extents, int multip
   const double read_rows = shape.cluster == Cluster::kSameRows ? shape.rows / 2 : shape.rows;
   const double read_columns = shape.cluster == Cluster::kSameColumns ? 64 : 128;
   const double read = (read_rows + read_columns) * 128 / kBytesPerClock * busy;
-  const double steps = static_cast<double>(DivideUp(extents.k, 64));
+  const double steps = static_cast<double>(extents.run_steps);
   return waves * (steps * std::max(multiplied, read) + kClocksPerTile);
+}
+
+// C = round(the sum of the runs' sums, in order, + bias). A thread has a value.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    AddProductRunsKernel(int64_t values, int64_t columns, int runs, const float* sums,
+                         const cuda::bf16* bias, int64_t output_stride, T* output) {
+  const int64_t number = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (number >= values) return;
+  float sum = sums[number];
+  for (int run = 1; run < runs; ++run) sum += sums[run * values + number];
+  const int64_t column = number % columns;
+  if (bias != nullptr) sum += cuda::Widen(bias[column]);
+  output[number / columns * output_stride + column] =
+      cuda::RoundTo<T>(cuda::RoundThroughBf16(sum));
+}
+
+absl::Status AddProductRuns(cudaStream_t stream, const ProductProblem& problem,
+                            const cuda::bf16* bias, const Tensor& output) {
+  const int64_t values = int64_t{problem.rows} * problem.columns;
+  const unsigned blocks = static_cast<unsigned>(DivideUp(values, 256));
+  if (output.dtype == DType::kBF16) {
+    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(
+        values, problem.columns, problem.runs, problem.output, bias, output.row_stride,
+        static_cast<cuda::bf16*>(output.data));
+  } else {
+    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(
+        values, problem.columns, problem.runs, problem.output, bias, output.row_stride,
+        static_cast<float*>(output.data));
+  }
+  return LaunchStatus(kName);
 }
 
 template <typename Tiles>
 absl::Status Launch(cudaStream_t stream, const Operand& left, const Operand& right,
-                    const Tensor& bias, const Tensor& output) {
+                    const Tensor& bias, const Tensor& output, float* run_sums) {
   const TileShape shape = {Tiles::kRows, Tiles::kShares};
+  const Extents extents(left, right);
   CUtensorMap left_map, right_map, output_map = {};
   PLUMBLINE_RETURN_IF_ERROR(cuda::MapMatrix(left.tensor, Tiles::kLeftBoxRows, &left_map));
   PLUMBLINE_RETURN_IF_ERROR(cuda::MapMatrix(right.tensor, Tiles::kRightBoxRows, &right_map));
-  const bool is_bf16 = output.dtype == DType::kBF16;
-  if (is_bf16) {
+  const bool has_runs = extents.runs > 1;
+  const bool is_mapped = output.dtype == DType::kBF16 && !has_runs;
+  if (is_mapped) {
     PLUMBLINE_RETURN_IF_ERROR(cuda::MapMatrix(output, Tiles::kStoredRows, &output_map));
   }
   ProductProblem problem = {};
-  problem.rows = static_cast<int>(left.Extent());
-  problem.columns = static_cast<int>(right.Extent());
+  problem.rows = static_cast<int>(extents.m);
+  problem.columns = static_cast<int>(extents.n);
   problem.steps = static_cast<int>(DivideUp(left.SummedExtent(), Tiles::kStep));
-  problem.row_tiles = static_cast<int>(RowTiles(shape, left.Extent()));
-  problem.column_tiles = static_cast<int>(ColumnTiles(shape, right.Extent()));
+  problem.run_steps = static_cast<int>(extents.run_steps);
+  problem.runs = static_cast<int>(extents.runs);
+  problem.row_tiles = static_cast<int>(RowTiles(shape, extents.m));
+  problem.column_tiles = static_cast<int>(ColumnTiles(shape, extents.n));
+  problem.right_is_weight = left.summed == SummedAxis::kWidth;
   problem.group = Tiles::kShares == Cluster::kSameColumns ? 4 : 8;
-  problem.bias = static_cast<const cuda::bf16*>(bias.data);
-  problem.output = is_bf16 ? nullptr : static_cast<float*>(output.data);
-  problem.output_stride = output.row_stride;
+  const cuda::bf16* const added = static_cast<const cuda::bf16*>(bias.data);
+  problem.bias = has_runs ? nullptr : added;
+  if (!is_mapped) problem.output = has_runs ? run_sums : static_cast<float*>(output.data);
+  problem.output_stride = has_runs ? problem.columns : output.row_stride;
 
   const auto kernel = sm90::ProductKernel<Tiles>;
   PLUMBLINE_RETURN_IF_ERROR(
       CudaStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       Tiles::kSharedBytes),
                  kName));
-  const int works = problem.row_tiles * problem.column_tiles;
+  const int works = problem.row_tiles * problem.column_tiles * problem.runs;
   const int clusters = std::min(works, cuda::MultiprocessorCount() / Tiles::kCluster);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(clusters * Tiles::kCluster));
   config.blockDim = dim3(Tiles::kThreads);
   config.dynamicSmemBytes = Tiles::kSharedBytes;
   config.stream = stream;
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = Tiles::kCluster;
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  return CudaStatus(cudaLaunchKernelEx(&config, kernel, right_map, left_map, output_map, problem),
-                    kName);
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim.x = Tiles::kCluster;
+  attributes[0].val.clusterDim.y = 1;
+  attributes[0].val.clusterDim.z = 1;
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
+      cudaLaunchKernelEx(&config, kernel, right_map, left_map, output_map, problem), kName));
+  return has_runs ? AddProductRuns(stream, problem, added, output) : absl::OkStatus();
 }
 
 using LaunchFunction = absl::Status (*)(cudaStream_t, const Operand&, const Operand&, const Tensor&,
-                                        const Tensor&);
+                                        const Tensor&, float*);
 struct Choice {
   TileShape shape;
   LaunchFunction launch;
@@ -160,8 +209,8 @@ bool TakesSm90Product(const Operand& left, const Operand& right, const Tensor& o
 }
 
 absl::Status Sm90Multiply(cudaStream_t stream, const Operand& left, const Operand& right,
-                          const Tensor& bias, const Tensor& output) {
-  const Extents extents = {left.Extent(), right.Extent(), left.SummedExtent()};
+                          const Tensor& bias, const Tensor& output, float* run_sums) {
+  const Extents extents(left, right);
   const absl::Span<const Choice> choices = ChoicesFor(left, right);
   const int multiprocessors = cuda::MultiprocessorCount();
   const auto is_faster = [&](const Choice& a, const Choice& b) {
@@ -169,7 +218,7 @@ absl::Status Sm90Multiply(cudaStream_t stream, const Operand& left, const Operan
            ExpectedClocks(b.shape, extents, multiprocessors);
   };
   return std::min_element(choices.begin(), choices.end(), is_faster)
-      ->launch(stream, left, right, bias, output);
+      ->launch(stream, left, right, bias, output, run_sums);
 }
 
 int Sm90ShapeCount(const Operand& left, const Operand& right) {
@@ -177,9 +226,10 @@ int Sm90ShapeCount(const Operand& left, const Operand& right) {
 }
 
 absl::Status Sm90MultiplyInShape(int shape, cudaStream_t stream, const Operand& left,
-                                 const Operand& right, const Tensor& bias, const Tensor& output) {
+                                 const Operand& right, const Tensor& bias, const Tensor& output,
+                                 float* run_sums) {
   return ChoicesFor(left, right)[static_cast<size_t>(shape)].launch(stream, left, right, bias,
-                                                                    output);
+                                                                    output, run_sums);
 }
 
 }  // namespace plumbline::candidate_cuda

@@ -7,7 +7,7 @@
 // one after another, in groups of rows so that what they read stays in the second-level cache.
 //
 // The order of a value's sum is that of k and the same for every shape of tile: which tile is taken
-// is free.
+// is free. Sums over very many k are cut into runs (bf16_product.h), which are tiles of their own.
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_SM90_PRODUCT_CUH_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_SM90_PRODUCT_CUH_
 
@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/device_view.cuh"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/ptx/mbarrier.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
@@ -32,6 +33,8 @@ namespace ptx = cuda::ptx;
 // What the two blocks of a cluster have in common.
 enum class Cluster { kNone, kSameRows, kSameColumns };
 
+inline constexpr int kProductStep = 64;  // of k, of a stage of the ring
+
 template <int kRowsArgument, Cluster kClusterArgument, ptx::Major kRightArgument,
           ptx::Major kLeftArgument>
 struct ProductTiles {
@@ -41,7 +44,7 @@ struct ProductTiles {
   static constexpr int kCluster = kShares == Cluster::kNone ? 1 : 2;
   static constexpr ptx::Major kRight = kRightArgument;
   static constexpr ptx::Major kLeft = kLeftArgument;
-  static constexpr int kStep = 64;  // of k
+  static constexpr int kStep = kProductStep;
   static constexpr int kThreads = 384;
   static constexpr int kRightBytes = kColumns * kStep * 2;
   static constexpr int kLeftBytes = kRows * kStep * 2;
@@ -65,11 +68,15 @@ struct ProductProblem {
   int rows;          // m
   int columns;       // n
   int steps;         // of k
+  int run_steps;     // of a run of k; all of them where there is one run
+  int runs;
   int row_tiles;     // of a cluster
   int column_tiles;  // of a cluster
   int group;         // row tiles that run beside one another before the columns move on
-  const bf16* bias;  // (n), or null
-  float* output;     // where C is float32; else through the map
+  bool right_is_weight;  // which no kernel just before has written
+  const bf16* bias;      // (n), or null
+  float* output;     // where C is float32, or several runs' sums one after another; else null:
+                     // through the map
   int64_t output_stride;
 };
 
@@ -77,8 +84,16 @@ template <typename Tiles>
 struct ProductPlace {
   int first_row;
   int first_column;
+  int run;
+  int first_step;
+  int last_step;  // the one behind
 
   __device__ ProductPlace(const ProductProblem& problem, int number, int rank) {
+    const int tiles = problem.row_tiles * problem.column_tiles;
+    run = number / tiles;
+    number -= run * tiles;
+    first_step = run * problem.run_steps;
+    last_step = min(first_step + problem.run_steps, problem.steps);
     const int group = number / (problem.group * problem.column_tiles);
     const int in_group = number % (problem.group * problem.column_tiles);
     const int height = min(problem.group, problem.row_tiles - group * problem.group);
@@ -111,6 +126,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   };
   const int rank = kCluster == 1 ? 0 : static_cast<int>(ptx::ClusterRank());
 
+  const int works = problem.row_tiles * problem.column_tiles * problem.runs;
+  const int first_work = blockIdx.x / kCluster;
+  const int works_apart = gridDim.x / kCluster;
+
+  cuda::LetNextKernelStart();
   if (threadIdx.x == 0) {
     ptx::PrefetchTensorMap(&right_map);
     ptx::PrefetchTensorMap(&left_map);
@@ -119,13 +139,26 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
       ptx::InitBarrier(empty(stage), kCluster * kConsumerWarps);
     }
     ptx::FenceBarrierInit();
+    if (problem.right_is_weight) {
+      // A cache may hold it before it is written: what is loaded is loaded after the wait.
+      const ProductPlace<Tiles> place(problem, first_work, rank);
+      const int last_step = min(place.first_step + Tiles::kStages, place.last_step);
+      for (int step = place.first_step; step < last_step; ++step) {
+        const int k = step * Tiles::kStep;
+        if constexpr (Tiles::kRight == ptx::Major::kK) {
+          constexpr bool kHalf = Tiles::kShares == Cluster::kSameColumns;
+          ptx::PrefetchBox2(&right_map, k,
+                            place.first_column + (kHalf ? rank * Tiles::kLoadedColumns : 0));
+        } else {
+          ptx::PrefetchBox2(&right_map, place.first_column, k);
+          ptx::PrefetchBox2(&right_map, place.first_column + 64, k);
+        }
+      }
+    }
   }
   __syncthreads();
+  cuda::WaitForKernelsBefore();
   if constexpr (kCluster > 1) ptx::SyncCluster();
-
-  const int works = problem.row_tiles * problem.column_tiles;
-  const int first_work = blockIdx.x / kCluster;
-  const int works_apart = gridDim.x / kCluster;
 
   if (threadIdx.x < 128) {
     ptx::ReleaseRegisters<40>();
@@ -134,7 +167,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
       int parity = 1;
       for (int number = first_work; number < works; number += works_apart) {
         const ProductPlace<Tiles> place(problem, number, rank);
-        for (int step = 0; step < problem.steps; ++step) {
+        for (int step = place.first_step; step < place.last_step; ++step) {
           const int k = step * Tiles::kStep;
           const uint32_t right = ring + stage * Tiles::kStageBytes;
           const uint32_t left = right + Tiles::kRightBytes;
@@ -197,7 +230,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
       const ProductPlace<Tiles> place(problem, number, rank);
       float sums[kRows / 2];
       int stage_before = 0;
-      for (int step = 0; step < problem.steps; ++step) {
+      for (int step = place.first_step; step < place.last_step; ++step) {
         ptx::Wait(full(stage), parity);
         const uint32_t right = ring + stage * Tiles::kStageBytes;
         const uint32_t left = right + Tiles::kRightBytes;
@@ -209,12 +242,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
               sums,
               ptx::Describe<Tiles::kRight>(right + own_right + k * kRightStep, Tiles::kStep * 128),
               ptx::Describe<Tiles::kLeft>(left + k * kLeftStep, Tiles::kStep * 128),
-              step > 0 || k > 0);
+              step > place.first_step || k > 0);
         }
         ptx::CommitProducts();
         ptx::Pin(sums);
         ptx::WaitForProducts<1>();
-        if (step > 0) release(stage_before);
+        if (step > place.first_step) release(stage_before);
         stage_before = stage;
         if (++stage == kStages) {
           stage = 0;
@@ -242,7 +275,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
           const int row = place.first_row + i / 4 * 8 + lane % 4 * 2 + i % 2;
           const int column = own_column + warp * 16 + i / 2 % 2 * 8 + lane / 4;
           if (row < problem.rows && column < problem.columns) {
-            problem.output[row * problem.output_stride + column] = cuda::RoundThroughBf16(sums[i]);
+            const int64_t output_row = int64_t{place.run} * problem.rows + row;
+            problem.output[output_row * problem.output_stride + column] =
+                problem.runs > 1 ? sums[i] : cuda::RoundThroughBf16(sums[i]);
           }
         }
         continue;

@@ -16,13 +16,14 @@ bool TakesSm90Product(const cuda::Operand& left, const cuda::Operand& right, con
 // As MultiplyBf16(), in tiles of the shape that is expected to be fastest. The bytes are the same
 // in every shape.
 absl::Status Sm90Multiply(cudaStream_t stream, const cuda::Operand& left,
-                          const cuda::Operand& right, const Tensor& bias, const Tensor& output);
+                          const cuda::Operand& right, const Tensor& bias, const Tensor& output,
+                          float* run_sums);
 
 // The shapes of tiles that products of such operands can be computed in, for tests and benchmarks.
 int Sm90ShapeCount(const cuda::Operand& left, const cuda::Operand& right);
 absl::Status Sm90MultiplyInShape(int shape, cudaStream_t stream, const cuda::Operand& left,
                                  const cuda::Operand& right, const Tensor& bias,
-                                 const Tensor& output);
+                                 const Tensor& output, float* run_sums);
 
 }  // namespace plumbline::candidate_cuda
 

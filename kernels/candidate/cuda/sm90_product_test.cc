@@ -5,10 +5,12 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/candidate/cuda/bf16_product.h"
 #include "kernels/cuda/cuda_case.h"
 #include "kernels/cuda/float32_product.h"
 #include "kernels/cuda/sm90.h"
@@ -36,6 +38,11 @@ class Tensors {
     const std::string name = "product." + std::to_string(buffers_.size());
     EXPECT_TRUE(FillSyntheticOnCuda(Stream(), name, 5, {1, 0}, tensor).ok());
     return tensor;
+  }
+  // Scratch for the product of two operands.
+  float* RunSums(const Operand& left, const Operand& right) {
+    const int64_t floats = std::max<int64_t>(1, candidate_cuda::ProductRunSums(left, right));
+    return Make(DType::kF32, 1, floats).Row<float>(0);
   }
   static cudaStream_t Stream() {
     return static_cast<cudaStream_t>(CudaDeviceForTest()->Context().stream);
@@ -65,6 +72,8 @@ constexpr Case kCases[] = {
     {"y", SummedAxis::kWidth, SummedAxis::kWidth, 925, 1352, 1096},
     {"y of few rows", SummedAxis::kWidth, SummedAxis::kWidth, 3, 2696, 200},
     {"dx", SummedAxis::kWidth, SummedAxis::kRows, 925, 1352, 1096},
+    {"y of a sum in runs", SummedAxis::kWidth, SummedAxis::kWidth, 37, 264, 40000},
+    {"dx of a sum in runs", SummedAxis::kWidth, SummedAxis::kRows, 3, 2688, 49160},
     {"dW", SummedAxis::kRows, SummedAxis::kRows, 1352, 1096, 925},
 };
 
@@ -87,9 +96,12 @@ TEST(Sm90Product, EveryShapeOfTilesGivesTheSameBytes) {
       ASSERT_TRUE(
           candidate_cuda::TakesSm90Product(left, right, tensors.Make(output_type, 1, product.n)));
 
+      float* const run_sums = tensors.RunSums(left, right);
       const auto multiply = [&](int shape) {
         const Tensor output = tensors.Make(output_type, product.m, product.n);
-        EXPECT_TRUE(Sm90MultiplyInShape(shape, Tensors::Stream(), left, right, bias, output).ok());
+        EXPECT_TRUE(
+            Sm90MultiplyInShape(shape, Tensors::Stream(), left, right, bias, output, run_sums)
+                .ok());
         return Download(output);
       };
       const HostTensor first = multiply(0);
@@ -115,23 +127,20 @@ TEST(Sm90Product, EveryShapeOfTilesGivesTheSameBytes) {
   }
 }
 
-TEST(Sm90Product, RowsDoNotDependOnHowManyThereAre) {
-  PLUMBLINE_SKIP_WITHOUT_GPU();
-  if (!cuda::RunsSm90Code()) GTEST_SKIP() << "no Hopper";
+void ExpectRowsAlone(int64_t outputs, int64_t inputs) {
   constexpr int64_t kRows = 3160;
-  constexpr int64_t kOutputs = 5376;
-  constexpr int64_t kInputs = 2688;
   Tensors tensors;
-  const Tensor x = tensors.Random(DType::kBF16, kRows, kInputs);
-  const Operand weight = {tensors.Random(DType::kBF16, kOutputs, kInputs), SummedAxis::kWidth};
+  const Tensor x = tensors.Random(DType::kBF16, kRows, inputs);
+  const Operand weight = {tensors.Random(DType::kBF16, outputs, inputs), SummedAxis::kWidth};
   const auto multiply = [&](int64_t first, int64_t rows) {
     Tensor part = x;
     part.data = x.Row<uint16_t>(first);
     part.rows = rows;
-    part.batch_stride = rows * kInputs;
-    const Tensor output = tensors.Make(DType::kBF16, rows, kOutputs);
-    EXPECT_TRUE(candidate_cuda::Sm90Multiply(Tensors::Stream(), {part, SummedAxis::kWidth}, weight,
-                                             Tensor(), output)
+    part.batch_stride = rows * inputs;
+    const Operand left = {part, SummedAxis::kWidth};
+    const Tensor output = tensors.Make(DType::kBF16, rows, outputs);
+    EXPECT_TRUE(candidate_cuda::Sm90Multiply(Tensors::Stream(), left, weight, Tensor(), output,
+                                             tensors.RunSums(left, weight))
                     .ok());
     return Download(output);
   };
@@ -142,8 +151,15 @@ TEST(Sm90Product, RowsDoNotDependOnHowManyThereAre) {
     expected.data = all.view().Row<uint16_t>(part.first);
     expected.rows = part.second;
     EXPECT_TRUE(BitwiseEqual(expected, multiply(part.first, part.second).view()))
-        << part.second << " rows from " << part.first;
+        << part.second << " rows from " << part.first << " of " << inputs << " inputs";
   }
+}
+
+TEST(Sm90Product, RowsDoNotDependOnHowManyThereAre) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  if (!cuda::RunsSm90Code()) GTEST_SKIP() << "no Hopper";
+  ExpectRowsAlone(5376, 2688);
+  ExpectRowsAlone(264, 40000);
 }
 
 }  // namespace

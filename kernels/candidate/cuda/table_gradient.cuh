@@ -118,10 +118,19 @@ __global__ void __launch_bounds__(kBringers + 32)
 
   // Of a thread that sums: its column. The sum of the table row that was added to last stays in a
   // register.
-  const int64_t column = first_column + static_cast<int>(threadIdx.x) - kBringers;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t column = first_column + lane;
   const bool sums_column = is_summer && column < width;
-  int64_t current = 0;
+  int current = 0;
   float sum = 0;
+  const auto move_to = [&](int place) {
+    if (place == current) return;
+    if (sums_column) {
+      sums[current * width + column] = sum;
+      sum = sums[place * width + column];
+    }
+    current = place;
+  };
   if (sums_column) {
     for (int64_t row = 0; row < grad.rows; ++row) sums[row * width + column] = 0;
   }
@@ -135,18 +144,26 @@ __global__ void __launch_bounds__(kBringers + 32)
       const int64_t tile = first + i;
       write(tile, inputs[i]);
       read(tile + kTilesAhead, inputs[i]);
-      if (sums_column && tile > 0 && tile <= tiles) {
+      if (is_summer && tile > 0 && tile <= tiles) {
         const int64_t summed = tile - 1;
         const int rows = static_cast<int>(min(int64_t{kTileRows}, flat_rows - summed * kTileRows));
-#pragma unroll 8
-        for (int row = 0; row < rows; ++row) {
-          const int place = places[summed % 2][row];
-          if (place != current) {
-            sums[current * width + column] = sum;
-            current = place;
-            sum = sums[current * width + column];
+        const auto& tile_values = values[summed % 2];
+        const auto& tile_places = places[summed % 2];
+        // Where all rows of a tile go to one row of the table, as nearly always, nothing lies
+        // between the additions.
+        bool is_one_place = true;
+        for (int row = lane; row < rows; row += 32) {
+          is_one_place &= tile_places[row] == tile_places[0];
+        }
+        if (__all_sync(0xFFFFFFFF, is_one_place)) {
+          move_to(tile_places[0]);
+#pragma unroll 16
+          for (int row = 0; row < rows; ++row) sum += tile_values[row][lane];
+        } else {
+          for (int row = 0; row < rows; ++row) {
+            move_to(tile_places[row]);
+            sum += tile_values[row][lane];
           }
-          sum += values[summed % 2][row][column - first_column];
         }
       }
       __syncthreads();

@@ -11,13 +11,16 @@
 #include "absl/status/status.h"
 #include "kernels/candidate/cuda/rms_norm.cuh"
 #include "kernels/candidate/cuda/wide_rows.cuh"
-#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/early_launch.cuh"
 
 namespace plumbline::candidate_cuda {
 
 // The widest row: 11 chunks for each thread.
 inline constexpr int kMostRowChunks = 11;
 inline constexpr int64_t kMostWideNormWidth = int64_t{kMostRowChunks} * kRowThreads * kChunkValues;
+
+// Blocks of a multiprocessor, so that some read while others write.
+inline constexpr int kBlocksOfNorm = 10;
 
 struct GatedBranch {
   View<const bf16> branch;
@@ -28,13 +31,15 @@ struct GatedBranch {
 
 // One row a block.
 template <bool kResidual, bool kModulated>
-__global__ void __launch_bounds__(kRowThreads)
-    WideNormKernel(int64_t rows, int width, View<const bf16> x, GatedBranch branch,
+__global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm)
+    WideNormKernel(unsigned rows, int width, View<const bf16> x, GatedBranch branch,
                    const bf16* weight, Modulation modulation, float epsilon, float* saved,
                    View<bf16> output) {
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
   __shared__ float shared[4];
-  const int64_t item = blockIdx.x / rows;
-  const int64_t row = blockIdx.x % rows;
+  const unsigned item = blockIdx.x / rows;
+  const unsigned row = blockIdx.x - item * rows;
   const bf16* const from = x.Row(row, item);
   const auto column = [](int i) {
     return (static_cast<int>(threadIdx.x) + i * kRowThreads) * kChunkValues;
@@ -43,7 +48,7 @@ __global__ void __launch_bounds__(kRowThreads)
   Chunk kept[kMostRowChunks];
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) < width) kept[i] = LoadChunkOnce(from + column(i));
+    if (column(i) < width) kept[i] = LoadChunk(from + column(i));
   }
   if constexpr (kResidual) {
     const bf16* const added = branch.branch.Row(row, item);
@@ -51,13 +56,8 @@ __global__ void __launch_bounds__(kRowThreads)
 #pragma unroll
     for (int i = 0; i < kMostRowChunks; ++i) {
       if (column(i) >= width) continue;
-      float values[kChunkValues], branches[kChunkValues], gates[kChunkValues];
-      WidenChunk(kept[i], values);
-      WidenChunk(LoadChunkOnce(added + column(i)), branches);
-      WidenChunk(LoadChunk(gate + column(i)), gates);
-#pragma unroll
-      for (int j = 0; j < kChunkValues; ++j) values[j] += RoundThroughBf16(gates[j] * branches[j]);
-      kept[i] = RoundChunk(values);
+      const Chunk gated = MultiplyChunks(LoadChunk(gate + column(i)), LoadChunk(added + column(i)));
+      kept[i] = AddChunks(kept[i], gated);
       if (!branch.sum.IsNull()) StoreChunk(kept[i], branch.sum.Row(row, item) + column(i));
     }
   }
@@ -84,17 +84,14 @@ __global__ void __launch_bounds__(kRowThreads)
     WidenChunk(LoadChunk(weight + column(i)), weights);
 #pragma unroll
     for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
+    Chunk result = RoundChunk(values);
     if constexpr (kModulated) {
-      float scales[kChunkValues], shifts[kChunkValues];
-      WidenChunk(LoadChunk(modulation.scale.Row(table_row) + column(i)), scales);
-      WidenChunk(LoadChunk(modulation.shift.Row(table_row) + column(i)), shifts);
-#pragma unroll
-      for (int j = 0; j < kChunkValues; ++j) {
-        const float product = RoundThroughBf16(values[j]) * Modulation::Factor(scales[j]);
-        values[j] = RoundThroughBf16(product) + shifts[j];
-      }
+      const Chunk factor =
+          AddChunks(LoadChunk(modulation.scale.Row(table_row) + column(i)), ChunkOfOnes());
+      result = AddChunks(MultiplyChunks(result, factor),
+                         LoadChunk(modulation.shift.Row(table_row) + column(i)));
     }
-    StoreChunk(RoundChunk(values), to + column(i));
+    StoreChunk(result, to + column(i));
   }
 }
 
@@ -110,19 +107,20 @@ inline absl::Status WideNorm(cudaStream_t stream, const Tensor& x, const GatedBr
   const int64_t flat_rows = x.batch * x.rows;
   if (flat_rows == 0) return absl::OkStatus();
   const View<const bf16> none{Tensor()};
-  const View<const int64_t> no_index{Tensor()};
   const GatedBranch gated =
-      branch != nullptr ? *branch : GatedBranch{none, none, no_index, View<bf16>(Tensor())};
-  const Modulation modulated =
-      modulation != nullptr ? *modulation : Modulation{none, none, no_index};
+      branch != nullptr
+          ? *branch
+          : GatedBranch{none, none, View<const int64_t>(Tensor()), View<bf16>(Tensor())};
+  const Modulation modulated = modulation != nullptr ? *modulation : Modulation::None();
   const auto kernel =
       branch != nullptr
           ? (modulation != nullptr ? WideNormKernel<true, true> : WideNormKernel<true, false>)
           : (modulation != nullptr ? WideNormKernel<false, true> : WideNormKernel<false, false>);
-  kernel<<<static_cast<unsigned>(flat_rows), kRowThreads, 0, stream>>>(
-      x.rows, static_cast<int>(x.width), View<const bf16>(x), gated,
-      static_cast<const bf16*>(weight.data), modulated, epsilon, saved, View<bf16>(output));
-  return LaunchStatus("candidate RMSNorm");
+  return cuda::LaunchEarly(stream, "candidate RMSNorm", kernel, static_cast<unsigned>(flat_rows),
+                           kRowThreads, 0, static_cast<unsigned>(x.rows),
+                           static_cast<int>(x.width), View<const bf16>(x), gated,
+                           static_cast<const bf16*>(weight.data), modulated, epsilon, saved,
+                           View<bf16>(output));
 }
 
 }  // namespace plumbline::candidate_cuda

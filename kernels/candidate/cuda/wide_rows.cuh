@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/rounding.cuh"
 
 namespace plumbline::candidate_cuda {
@@ -28,14 +29,40 @@ __device__ inline void StoreChunk(const Chunk& chunk, cuda::bf16* to) {
   *reinterpret_cast<Chunk*>(to) = chunk;
 }
 __device__ inline Chunk RoundChunk(const float (&values)[kChunkValues]) {
-  Chunk chunk;
-#pragma unroll
-  for (int i = 0; i < kChunkValues; ++i) chunk.values[i] = cuda::RoundToBf16(values[i]);
-  return chunk;
+  const uint4 bits = {cuda::PackBf16(values[0], values[1]), cuda::PackBf16(values[2], values[3]),
+                      cuda::PackBf16(values[4], values[5]), cuda::PackBf16(values[6], values[7])};
+  return *reinterpret_cast<const Chunk*>(&bits);
 }
 __device__ inline void WidenChunk(const Chunk& chunk, float (&to)[kChunkValues]) {
 #pragma unroll
   for (int i = 0; i < kChunkValues; ++i) to[i] = cuda::Widen(chunk.values[i]);
+}
+
+// round(a b) and round(a + b) of each value, two at a time. Rounded to float32 between, which has
+// room for every product and for every sum whose rounding is not plain, they would be the same.
+__device__ inline Chunk MultiplyChunks(const Chunk& a, const Chunk& b) {
+  Chunk result;
+  const auto* const left = reinterpret_cast<const __nv_bfloat162*>(&a);
+  const auto* const right = reinterpret_cast<const __nv_bfloat162*>(&b);
+  auto* const to = reinterpret_cast<__nv_bfloat162*>(&result);
+#pragma unroll
+  for (int i = 0; i < kChunkValues / 2; ++i) to[i] = __hmul2_rn(left[i], right[i]);
+  return result;
+}
+__device__ inline Chunk AddChunks(const Chunk& a, const Chunk& b) {
+  Chunk result;
+  const auto* const left = reinterpret_cast<const __nv_bfloat162*>(&a);
+  const auto* const right = reinterpret_cast<const __nv_bfloat162*>(&b);
+  auto* const to = reinterpret_cast<__nv_bfloat162*>(&result);
+#pragma unroll
+  for (int i = 0; i < kChunkValues / 2; ++i) to[i] = __hadd2_rn(left[i], right[i]);
+  return result;
+}
+
+__device__ inline Chunk ChunkOfOnes() {
+  constexpr uint32_t kTwoOnes = 0x3F803F80;
+  const uint4 bits = {kTwoOnes, kTwoOnes, kTwoOnes, kTwoOnes};
+  return *reinterpret_cast<const Chunk*>(&bits);
 }
 
 // The sums of a thread's two lanes.

@@ -24,6 +24,13 @@ __device__ inline void LoadBox2(const CUtensorMap* map, uint32_t barrier, uint32
       : "memory");
 }
 
+// Brings the box into the second-level cache.
+__device__ inline void PrefetchBox2(const CUtensorMap* map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(x),
+               "r"(y)
+               : "memory");
+}
+
 // The same to this place, and to this barrier, in every block of the cluster whose bit is in
 // `blocks`.
 __device__ inline void LoadBox2ToCluster(const CUtensorMap* map, uint32_t barrier, uint32_t to,

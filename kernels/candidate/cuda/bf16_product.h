@@ -5,9 +5,9 @@
 // the extent of k and on nothing else: not on m or n, nor the place of an element. How one
 // instruction adds its 16 products is the architecture's. The instruction is m16n8k16, or on
 // Hopper, where the copy engine can address both operands and a bfloat16 output (sm90_product.h),
-// wgmma's. There a sum along rows of the left operand that are longer than kLongestChain is cut into
-// runs of kProductRun, each such a chain from zero, and the runs' sums are added in order: few rows,
-// whose tiles would leave most of the card idle, are then summed by all of it.
+// wgmma's. There a sum along rows of the left operand that are longer than kLongestChain is cut
+// into runs of kProductRun, each such a chain from zero, and the runs' sums are added in order: few
+// rows, whose tiles would leave most of the card idle, are then summed by all of it.
 #ifndef PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
 #define PLUMBLINE_KERNELS_CANDIDATE_CUDA_BF16_PRODUCT_H_
 

@@ -20,8 +20,7 @@ constexpr int kHeadThreads = kHeadWidth / kChunkValues;
 static_assert(kHeadThreads == kFoldedThreads);
 constexpr int kAxes = 3;
 constexpr int kMostThreads = 224;
-constexpr int kHeadsAtOnce = 4;   // of a thread, so that their loads overlap
-constexpr int kBlocksAtOnce = 5;  // on a multiprocessor, for the same reason
+constexpr int kHeadsAtOnce = 4;  // of a thread, so that their loads overlap
 
 struct Side {
   View<const bf16> x;
@@ -42,8 +41,8 @@ struct Sides {
 };
 
 // One row of one item and one side a block; 16 threads a head. What a thread reads is on its way
-// while the row's angles are computed.
-template <bool kNorm, bool kRope>
+// while the row's angles are computed. kBlocksAtOnce fit a multiprocessor.
+template <bool kNorm, bool kRope, int kBlocksAtOnce>
 __global__ void __launch_bounds__(kMostThreads, kBlocksAtOnce)
     HeadRowsKernel(unsigned rows, int heads, const __grid_constant__ Sides sides,
                    View<const double> positions, cuda::RotaryFrequencies frequencies,
@@ -97,46 +96,54 @@ __global__ void __launch_bounds__(kMostThreads, kBlocksAtOnce)
       }
     }
   }
-  Chunk weight = {};
-  if constexpr (kNorm) weight = LoadChunk(side.weight + thread * kChunkValues);
+  float weights[kChunkValues] = {};
+  if constexpr (kNorm) WidenChunk(LoadChunk(side.weight + thread * kChunkValues), weights);
+  const int64_t offset = team * kHeadWidth + thread * kChunkValues;
+  bf16* const normalised =
+      kNorm && !side.normalised.IsNull() ? side.normalised.Row(row, item) + offset : nullptr;
+  bf16* const rotated = kRope ? side.rotated.Row(row, item) + offset : nullptr;
+  float* const saved = kNorm && side.saved != nullptr && thread == 0
+                           ? side.saved + int64_t{blockIdx.x} * heads + team
+                           : nullptr;
 
   // A warp's two teams go through the loop equally often.
   for (int first_head = 0; first_head < heads; first_head += kHeadsAtOnce * teams) {
     if (first_head > 0) load(first_head);
+    if constexpr (kNorm) {
+      float r[kHeadsAtOnce];
 #pragma unroll
-    for (int i = 0; i < kHeadsAtOnce; ++i) {
-      const int head = head_of(first_head, i);
-      const int64_t column = int64_t{head} * kHeadWidth + thread * kChunkValues;
-      if constexpr (kNorm) {
-        float values[kChunkValues], weights[kChunkValues];
+      for (int i = 0; i < kHeadsAtOnce; ++i) {
+        float values[kChunkValues];
         WidenChunk(chunks[i], values);
-        WidenChunk(weight, weights);
         LaneSums sums;
         sums.Add(values, values);
-        const float r = rsqrtf(sums.Fold() / static_cast<float>(kHeadWidth) + epsilon);
+        r[i] = rsqrtf(sums.Fold() / static_cast<float>(kHeadWidth) + epsilon);
 #pragma unroll
-        for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
+        for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r[i] * weights[j];
         chunks[i] = RoundChunk(values);
-        if (head < heads) {
-          if (side.saved != nullptr && thread == 0) {
-            side.saved[blockIdx.x * int64_t{heads} + head] = r;
-          }
-          if (!side.normalised.IsNull()) {
-            StoreChunk(chunks[i], side.normalised.Row(row, item) + column);
-          }
-        }
       }
-      if constexpr (kRope) {
+#pragma unroll
+      for (int i = 0; i < kHeadsAtOnce; ++i) {
+        if (head_of(first_head, i) >= heads) continue;
+        const int head = first_head + i * teams;
+        if (saved != nullptr) saved[head] = r[i];
+        if (normalised != nullptr) StoreChunk(chunks[i], normalised + head * kHeadWidth);
+      }
+    }
+    if constexpr (kRope) {
+#pragma unroll
+      for (int i = 0; i < kHeadsAtOnce; ++i) {
         const uint4 own = *reinterpret_cast<const uint4*>(&chunks[i]);
         const uint4 moved = {
             __shfl_sync(0xFFFFFFFF, own.x, other), __shfl_sync(0xFFFFFFFF, own.y, other),
             __shfl_sync(0xFFFFFFFF, own.z, other), __shfl_sync(0xFFFFFFFF, own.w, other)};
         if (thread < 2 * half_threads) {
-          chunks[i] =
-              AddChunks(MultiplyChunks(chunks[i], cosine),
-                        MultiplyChunks(*reinterpret_cast<const Chunk*>(&moved), sine));
+          chunks[i] = AddChunks(MultiplyChunks(chunks[i], cosine),
+                                MultiplyChunks(*reinterpret_cast<const Chunk*>(&moved), sine));
         }
-        if (head < heads) StoreChunk(chunks[i], side.rotated.Row(row, item) + column);
+        if (head_of(first_head, i) < heads) {
+          StoreChunk(chunks[i], rotated + (first_head + i * teams) * kHeadWidth);
+        }
       }
     }
   }
@@ -159,15 +166,14 @@ absl::Status RunHeadRows(cudaStream_t stream, const HeadRows& first, const HeadR
   const bool rope = !first.rotated.IsNull();
   // An even number of heads at once: whole warps.
   const int threads = std::min(kMostThreads, (heads + 1) / 2 * 2 * kHeadThreads);
-  const auto kernel = norm ? (rope ? HeadRowsKernel<true, true> : HeadRowsKernel<true, false>)
-                           : HeadRowsKernel<false, true>;
+  const auto kernel = norm ? (rope ? HeadRowsKernel<true, true, 4> : HeadRowsKernel<true, false, 5>)
+                           : HeadRowsKernel<false, true, 5>;
   const cuda::RotaryFrequencies frequencies =
       rope ? cuda::MakeRotaryFrequencies(attributes) : cuda::RotaryFrequencies{};
   const dim3 blocks(static_cast<unsigned>(flat_rows), second == nullptr ? 1 : 2);
   return cuda::LaunchEarly(stream, "candidate heads", kernel, blocks,
-                           static_cast<unsigned>(threads), 0,
-                           static_cast<unsigned>(first.x.rows), heads,
-                           Sides{{Side(first), Side(second == nullptr ? first : *second)}},
+                           static_cast<unsigned>(threads), 0, static_cast<unsigned>(first.x.rows),
+                           heads, Sides{{Side(first), Side(second == nullptr ? first : *second)}},
                            View<const double>(positions), frequencies, sine_sign,
                            attributes.epsilon);
 }

@@ -23,8 +23,7 @@ struct Modulation {
   View<const int64_t> index;
 
   static Modulation None() {
-    return {View<const bf16>(Tensor()), View<const bf16>(Tensor()),
-            View<const int64_t>(Tensor())};
+    return {View<const bf16>(Tensor()), View<const bf16>(Tensor()), View<const int64_t>(Tensor())};
   }
   __device__ static float Factor(float scale) { return RoundThroughBf16(1.0f + scale); }
 };

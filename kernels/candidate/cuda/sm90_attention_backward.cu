@@ -134,12 +134,10 @@ absl::Status Sm90AttentionBackward(cudaStream_t stream, const BackwardCall& call
   float* const logarithms = workspace;
   float* const deltas = workspace + numbers;
   constexpr int64_t kTeams = kPrepareThreads / kFoldedThreads;
-  PLUMBLINE_RETURN_IF_ERROR(
-      cuda::LaunchEarly(stream, kName, PrepareKernel,
-                        static_cast<unsigned>((numbers + kTeams - 1) / kTeams), kPrepareThreads, 0,
-                        shape, padded_rows, q.batch, View<const bf16>(call.grad_output),
-                        View<const bf16>(call.output), static_cast<const float*>(call.saved),
-                        logarithms, deltas));
+  PLUMBLINE_RETURN_IF_ERROR(cuda::LaunchEarly(
+      stream, kName, PrepareKernel, static_cast<unsigned>((numbers + kTeams - 1) / kTeams),
+      kPrepareThreads, 0, shape, padded_rows, q.batch, View<const bf16>(call.grad_output),
+      View<const bf16>(call.output), static_cast<const float*>(call.saved), logarithms, deltas));
   const BackwardProblem problem = {static_cast<int>(q.rows),
                                    static_cast<int>(padded_rows),
                                    shape.heads,

@@ -61,8 +61,7 @@ double ExpectedClocks(const TileShape& shape, const Extents& extents, int multip
   constexpr double kClocksPerStep = 40;    // beside what is multiplied
   constexpr double kClocksPerTile = 5000;  // to fill the ring and to write the results
   const bool alone = shape.cluster == Cluster::kNone;
-  const int64_t tiles =
-      RowTiles(shape, extents.m) * ColumnTiles(shape, extents.n) * extents.runs;
+  const int64_t tiles = RowTiles(shape, extents.m) * ColumnTiles(shape, extents.n) * extents.runs;
   const int64_t tiles_at_once = multiprocessors / (alone ? 1 : 2);
   const double waves = static_cast<double>(DivideUp(tiles, tiles_at_once));
   const double busy = static_cast<double>(tiles) / (waves * static_cast<double>(tiles_at_once));
@@ -85,8 +84,7 @@ __global__ void __launch_bounds__(256)
   for (int run = 1; run < runs; ++run) sum += sums[run * values + number];
   const int64_t column = number % columns;
   if (bias != nullptr) sum += cuda::Widen(bias[column]);
-  output[number / columns * output_stride + column] =
-      cuda::RoundTo<T>(cuda::RoundThroughBf16(sum));
+  output[number / columns * output_stride + column] = cuda::RoundTo<T>(cuda::RoundThroughBf16(sum));
 }
 
 absl::Status AddProductRuns(cudaStream_t stream, const ProductProblem& problem,
@@ -94,13 +92,13 @@ absl::Status AddProductRuns(cudaStream_t stream, const ProductProblem& problem,
   const int64_t values = int64_t{problem.rows} * problem.columns;
   const unsigned blocks = static_cast<unsigned>(DivideUp(values, 256));
   if (output.dtype == DType::kBF16) {
-    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(
-        values, problem.columns, problem.runs, problem.output, bias, output.row_stride,
-        static_cast<cuda::bf16*>(output.data));
+    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(values, problem.columns, problem.runs,
+                                                     problem.output, bias, output.row_stride,
+                                                     static_cast<cuda::bf16*>(output.data));
   } else {
-    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(
-        values, problem.columns, problem.runs, problem.output, bias, output.row_stride,
-        static_cast<float*>(output.data));
+    AddProductRunsKernel<<<blocks, 256, 0, stream>>>(values, problem.columns, problem.runs,
+                                                     problem.output, bias, output.row_stride,
+                                                     static_cast<float*>(output.data));
   }
   return LaunchStatus(kName);
 }

@@ -65,18 +65,18 @@ struct ProductTiles {
 };
 
 struct ProductProblem {
-  int rows;          // m
-  int columns;       // n
-  int steps;         // of k
-  int run_steps;     // of a run of k; all of them where there is one run
+  int rows;       // m
+  int columns;    // n
+  int steps;      // of k
+  int run_steps;  // of a run of k; all of them where there is one run
   int runs;
-  int row_tiles;     // of a cluster
-  int column_tiles;  // of a cluster
-  int group;         // row tiles that run beside one another before the columns move on
+  int row_tiles;         // of a cluster
+  int column_tiles;      // of a cluster
+  int group;             // row tiles that run beside one another before the columns move on
   bool right_is_weight;  // which no kernel just before has written
   const bf16* bias;      // (n), or null
-  float* output;     // where C is float32, or several runs' sums one after another; else null:
-                     // through the map
+  float* output;         // where C is float32, or several runs' sums one after another; else null:
+                         // through the map
   int64_t output_stride;
 };
 

@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(kSwiGluThreads)
   }
 }
 
-// s for every gate of 2^-20 to 2^7 and either sign, in shared memory: computed once for a block that
-// goes through many rows, it costs a third of the instructions of computing s for each value.
+// s for every gate of 2^-20 to 2^7 and either sign, in shared memory: computed once for a block
+// that goes through many rows, it costs a third of the instructions of computing s for each value.
 class SiluTable {
  public:
   static constexpr uint32_t kEntries = 2 * 27 * 128;  // signs, exponents, mantissas
@@ -202,11 +202,10 @@ absl::Status SwiGluChunks(cudaStream_t stream, const Tensor& gate_up, const Tens
                              static_cast<int>(flat_rows), static_cast<int>(chunks_of_row));
   }
   constexpr int64_t kChunksOfBlock = kChunksOfThread * kSwiGluThreads;
-  return cuda::LaunchEarly(
-      stream, kName, SwiGluChunksKernel,
-      static_cast<unsigned>((chunks + kChunksOfBlock - 1) / kChunksOfBlock), kSwiGluThreads, 0,
-      View<const bf16>(gate_up), View<bf16>(output), static_cast<unsigned>(chunks_of_row),
-      static_cast<unsigned>(chunks));
+  return cuda::LaunchEarly(stream, kName, SwiGluChunksKernel,
+                           static_cast<unsigned>((chunks + kChunksOfBlock - 1) / kChunksOfBlock),
+                           kSwiGluThreads, 0, View<const bf16>(gate_up), View<bf16>(output),
+                           static_cast<unsigned>(chunks_of_row), static_cast<unsigned>(chunks));
 }
 
 struct BackwardBody {

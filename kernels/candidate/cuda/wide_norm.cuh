@@ -6,7 +6,7 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "kernels/candidate/cuda/rms_norm.cuh"
@@ -19,9 +19,6 @@ namespace plumbline::candidate_cuda {
 inline constexpr int kMostRowChunks = 11;
 inline constexpr int64_t kMostWideNormWidth = int64_t{kMostRowChunks} * kRowThreads * kChunkValues;
 
-// Blocks of a multiprocessor, so that some read while others write.
-inline constexpr int kBlocksOfNorm = 10;
-
 struct GatedBranch {
   View<const bf16> branch;
   View<const bf16> gate;
@@ -29,69 +26,183 @@ struct GatedBranch {
   View<bf16> sum;  // x + gate branch; null where nobody else reads it
 };
 
-// One row a block.
-template <bool kResidual, bool kModulated>
-__global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm)
-    WideNormKernel(unsigned rows, int width, View<const bf16> x, GatedBranch branch,
-                   const bf16* weight, Modulation modulation, float epsilon, float* saved,
-                   View<bf16> output) {
-  cuda::LetNextKernelStart();
-  cuda::WaitForKernelsBefore();
-  __shared__ float shared[4];
-  const unsigned item = blockIdx.x / rows;
-  const unsigned row = blockIdx.x - item * rows;
-  const bf16* const from = x.Row(row, item);
-  const auto column = [](int i) {
-    return (static_cast<int>(threadIdx.x) + i * kRowThreads) * kChunkValues;
-  };
+// What the rows of one table row have in common, in memory.
+struct NormTables {
+  const bf16* weight;
+  const bf16* scale;
+  const bf16* shift;
+  const bf16* gate;
 
+  __device__ Chunk Weight(int column) const { return LoadChunk(weight + column); }
+  __device__ Chunk Factor(int column) const {
+    return AddChunks(LoadChunk(scale + column), ChunkOfOnes());
+  }
+  __device__ Chunk Shift(int column) const { return LoadChunk(shift + column); }
+  __device__ Chunk Gate(int column) const { return LoadChunk(gate + column); }
+};
+
+// And in shared memory, where a block goes through many rows.
+template <bool kResidual, bool kModulated>
+class SharedNormTables {
+ public:
+  // By all threads of the block, and a barrier after it.
+  __device__ void Fill(const NormTables& from, int width) {
+    for (int column = static_cast<int>(threadIdx.x) * kChunkValues; column < width;
+         column += static_cast<int>(blockDim.x) * kChunkValues) {
+      const int place = column / kChunkValues;
+      weight_[place] = from.Weight(column);
+      if constexpr (kModulated) {
+        factor_[place] = from.Factor(column);
+        shift_[place] = from.Shift(column);
+      }
+      if constexpr (kResidual) gate_[place] = from.Gate(column);
+    }
+  }
+  __device__ Chunk Weight(int column) const { return weight_[column / kChunkValues]; }
+  __device__ Chunk Factor(int column) const { return factor_[column / kChunkValues]; }
+  __device__ Chunk Shift(int column) const { return shift_[column / kChunkValues]; }
+  __device__ Chunk Gate(int column) const { return gate_[column / kChunkValues]; }
+
+ private:
+  static constexpr int kChunks = kMostRowChunks * kRowThreads;
+
+  Chunk weight_[kChunks];
+  Chunk factor_[kModulated ? kChunks : 1];
+  Chunk shift_[kModulated ? kChunks : 1];
+  Chunk gate_[kResidual ? kChunks : 1];
+};
+
+// The arguments of both kernels.
+struct NormRows {
+  unsigned rows;  // of one batch item
+  int flat_rows;
+  int width;
+  View<const bf16> x;
+  GatedBranch branch;
+  const bf16* weight;
+  Modulation modulation;
+  float epsilon;
+  float* saved;  // or null
+  View<bf16> output;
+
+  // Which rows of the tables a row reads.
+  template <bool kResidual, bool kModulated>
+  __device__ NormTables Tables(unsigned row) const {
+    NormTables tables = {weight, nullptr, nullptr, nullptr};
+    if constexpr (kModulated) {
+      const int64_t table_row = *modulation.index.Row(row);
+      tables.scale = modulation.scale.Row(table_row);
+      tables.shift = modulation.shift.Row(table_row);
+    }
+    if constexpr (kResidual) tables.gate = branch.gate.Row(*branch.index.Row(row));
+    return tables;
+  }
+};
+
+// One row by kRowThreads threads, whose barrier is `barrier`; `shared` has four values.
+template <bool kResidual, bool kModulated, typename Tables>
+__device__ void NormRow(const NormRows& all, unsigned flat_row, unsigned item, unsigned row,
+                        const Tables& tables, int barrier, float* shared) {
+  const int first = static_cast<int>(threadIdx.x) % kRowThreads * kChunkValues;
+  constexpr int kApart = kRowThreads * kChunkValues;
+  const bf16* const from = all.x.Row(row, item);
   Chunk kept[kMostRowChunks];
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) < width) kept[i] = LoadChunk(from + column(i));
+    const int column = first + i * kApart;
+    if (column < all.width) kept[i] = LoadChunk(from + column);
   }
   if constexpr (kResidual) {
-    const bf16* const added = branch.branch.Row(row, item);
-    const bf16* const gate = branch.gate.Row(*branch.index.Row(row));
+    const bf16* const added = all.branch.branch.Row(row, item);
 #pragma unroll
     for (int i = 0; i < kMostRowChunks; ++i) {
-      if (column(i) >= width) continue;
-      const Chunk gated = MultiplyChunks(LoadChunk(gate + column(i)), LoadChunk(added + column(i)));
-      kept[i] = AddChunks(kept[i], gated);
-      if (!branch.sum.IsNull()) StoreChunk(kept[i], branch.sum.Row(row, item) + column(i));
+      const int column = first + i * kApart;
+      if (column >= all.width) continue;
+      kept[i] = AddChunks(kept[i], MultiplyChunks(tables.Gate(column), LoadChunk(added + column)));
+    }
+    if (!all.branch.sum.IsNull()) {
+      bf16* const sum = all.branch.sum.Row(row, item);
+#pragma unroll
+      for (int i = 0; i < kMostRowChunks; ++i) {
+        const int column = first + i * kApart;
+        if (column < all.width) StoreChunk(kept[i], sum + column);
+      }
     }
   }
 
   LaneSums sums;
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) >= width) continue;
+    if (first + i * kApart >= all.width) continue;
     float values[kChunkValues];
     WidenChunk(kept[i], values);
     sums.Add(values, values);
   }
-  const float mean_square = FoldRow(sums, shared) / static_cast<float>(width);
-  const float r = rsqrtf(mean_square + epsilon);
-  if (saved != nullptr && threadIdx.x == 0) saved[blockIdx.x] = r;
+  const float mean_square = FoldRow(sums, barrier, shared) / static_cast<float>(all.width);
+  const float r = rsqrtf(mean_square + all.epsilon);
+  if (all.saved != nullptr && first == 0) all.saved[flat_row] = r;
 
-  bf16* const to = output.Row(row, item);
-  const int64_t table_row = kModulated ? *modulation.index.Row(row) : 0;
+  bf16* const to = all.output.Row(row, item);
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) >= width) continue;
+    const int column = first + i * kApart;
+    if (column >= all.width) continue;
     float values[kChunkValues], weights[kChunkValues];
     WidenChunk(kept[i], values);
-    WidenChunk(LoadChunk(weight + column(i)), weights);
+    WidenChunk(tables.Weight(column), weights);
 #pragma unroll
     for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
     Chunk result = RoundChunk(values);
     if constexpr (kModulated) {
-      const Chunk factor =
-          AddChunks(LoadChunk(modulation.scale.Row(table_row) + column(i)), ChunkOfOnes());
-      result = AddChunks(MultiplyChunks(result, factor),
-                         LoadChunk(modulation.shift.Row(table_row) + column(i)));
+      result = AddChunks(MultiplyChunks(result, tables.Factor(column)), tables.Shift(column));
     }
-    StoreChunk(result, to + column(i));
+    StoreChunk(result, to + column);
+  }
+}
+
+// Few rows: one a block.
+inline constexpr int kBlocksOfNorm = 10;  // of a multiprocessor: some read while others write
+
+template <bool kResidual, bool kModulated>
+__global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm)
+    WideNormKernel(const __grid_constant__ NormRows all) {
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
+  __shared__ float shared[4];
+  const unsigned item = blockIdx.x / all.rows;
+  const unsigned row = blockIdx.x - item * all.rows;
+  NormRow<kResidual, kModulated>(all, blockIdx.x, item, row,
+                                 all.template Tables<kResidual, kModulated>(row), 0, shared);
+}
+
+// Many rows: one block a multiprocessor, which has neighbouring rows and, in shared memory, the
+// table rows of the first of them; rows that read others go to memory. A team of kRowThreads has a
+// row at a time.
+inline constexpr int kTeamsOfNorm = 8;
+
+template <bool kResidual, bool kModulated>
+__global__ void __launch_bounds__(kTeamsOfNorm* kRowThreads, 1)
+    ManyRowsNormKernel(const __grid_constant__ NormRows all, int rows_of_block) {
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
+  __shared__ SharedNormTables<kResidual, kModulated> cached;
+  __shared__ float shared[kTeamsOfNorm][4];
+  const int first = static_cast<int>(blockIdx.x) * rows_of_block;
+  const int last = min(first + rows_of_block, all.flat_rows);
+  if (first >= last) return;
+  const NormTables tables = all.template Tables<kResidual, kModulated>(first % all.rows);
+  cached.Fill(tables, all.width);
+  __syncthreads();
+  const int team = static_cast<int>(threadIdx.x) / kRowThreads;
+  for (int flat_row = first + team; flat_row < last; flat_row += kTeamsOfNorm) {
+    const unsigned item = static_cast<unsigned>(flat_row) / all.rows;
+    const unsigned row = static_cast<unsigned>(flat_row) - item * all.rows;
+    const NormTables own = all.template Tables<kResidual, kModulated>(row);
+    if (own.scale == tables.scale && own.gate == tables.gate) {
+      NormRow<kResidual, kModulated>(all, flat_row, item, row, cached, 1 + team, shared[team]);
+    } else {
+      NormRow<kResidual, kModulated>(all, flat_row, item, row, own, 1 + team, shared[team]);
+    }
   }
 }
 
@@ -112,15 +223,35 @@ inline absl::Status WideNorm(cudaStream_t stream, const Tensor& x, const GatedBr
           ? *branch
           : GatedBranch{none, none, View<const int64_t>(Tensor()), View<bf16>(Tensor())};
   const Modulation modulated = modulation != nullptr ? *modulation : Modulation::None();
-  const auto kernel =
-      branch != nullptr
-          ? (modulation != nullptr ? WideNormKernel<true, true> : WideNormKernel<true, false>)
-          : (modulation != nullptr ? WideNormKernel<false, true> : WideNormKernel<false, false>);
-  return cuda::LaunchEarly(stream, "candidate RMSNorm", kernel, static_cast<unsigned>(flat_rows),
-                           kRowThreads, 0, static_cast<unsigned>(x.rows),
-                           static_cast<int>(x.width), View<const bf16>(x), gated,
-                           static_cast<const bf16*>(weight.data), modulated, epsilon, saved,
-                           View<bf16>(output));
+  const NormRows all = {static_cast<unsigned>(x.rows),
+                        static_cast<int>(flat_rows),
+                        static_cast<int>(x.width),
+                        View<const bf16>(x),
+                        gated,
+                        static_cast<const bf16*>(weight.data),
+                        modulated,
+                        epsilon,
+                        saved,
+                        View<bf16>(output)};
+  const auto launch = [&](auto has_residual, auto is_modulated) {
+    constexpr bool kResidual = decltype(has_residual)::value;
+    constexpr bool kModulated = decltype(is_modulated)::value;
+    constexpr char kName[] = "candidate RMSNorm";
+    const int blocks = cuda::MultiprocessorCount();
+    if (flat_rows < 2 * blocks * kTeamsOfNorm) {
+      return cuda::LaunchEarly(stream, kName, WideNormKernel<kResidual, kModulated>,
+                               static_cast<unsigned>(flat_rows), kRowThreads, 0, all);
+    }
+    return cuda::LaunchEarly(stream, kName, ManyRowsNormKernel<kResidual, kModulated>, blocks,
+                             kTeamsOfNorm * kRowThreads, 0, all,
+                             static_cast<int>((flat_rows + blocks - 1) / blocks));
+  };
+  if (branch != nullptr) {
+    return modulation != nullptr ? launch(std::true_type(), std::true_type())
+                                 : launch(std::true_type(), std::false_type());
+  }
+  return modulation != nullptr ? launch(std::false_type(), std::true_type())
+                               : launch(std::false_type(), std::false_type());
 }
 
 }  // namespace plumbline::candidate_cuda

@@ -161,7 +161,7 @@ __device__ void NormRow(const NormRows& all, unsigned flat_row, unsigned item, u
 }
 
 // Few rows: one a block.
-inline constexpr int kBlocksOfNorm = 10;  // of a multiprocessor: some read while others write
+inline constexpr int kBlocksOfNorm = 8;  // of a multiprocessor: some read while others write
 
 template <bool kResidual, bool kModulated>
 __global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm)

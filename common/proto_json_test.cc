@@ -58,7 +58,9 @@ TEST(ProtoJsonTest, SaysWhatProtocolBuffersOwnWriterSays) {
 
 TEST(ProtoJsonTest, AMessageWithoutJsonIsAnError) {
   v1::Job job;
-  job.mutable_error()->add_details()->set_type_url("type.googleapis.com/of.Nobody");
+  google::protobuf::Any& detail = *job.mutable_error()->add_details();
+  detail.set_type_url("type.googleapis.com/of.Nobody");
+  detail.set_value("\x08\x01");
   EXPECT_TRUE(absl::IsInvalidArgument(ProtoJson(job, {}).status()));
 }
 

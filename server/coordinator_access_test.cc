@@ -266,7 +266,7 @@ TEST_F(AccessTest, AStreamEndsSoonAfterItsTokenIsGoodNoMore) {
   };
   std::map<std::string, Watcher> watchers;
   v1::WatchJobsResponse response;
-  for (const std::string& name : {"late", "gone", "expires", "viewer"}) {
+  for (const char* name : {"late", "gone", "expires", "viewer"}) {
     Watcher& watcher = watchers[name];
     SetDeadline(&watcher.context);
     watcher.context.AddMetadata("authorization", "Bearer " + tokens_[name]);

@@ -29,9 +29,9 @@ using cuda::Double;
 using cuda::ValuePairs;
 
 constexpr int kThreads = 256;
-// A fixed number, since the order of the sums depends on it: four for each multiprocessor of the
-// largest Hopper card.
-constexpr int64_t kMostBlocks = 132 * 4;
+// A fixed number, since the order of the sums depends on it: twelve for each multiprocessor of the
+// largest Hopper card, which is whole turns of two, three, four or six at once.
+constexpr int64_t kMostBlocks = 132 * 12;
 
 struct Partial {
   double difference;

@@ -85,11 +85,6 @@ class CudaDevice final : public Device {
     PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
         cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything),
         "memory pool"));
-    // Memory that was freed behind the stream's work is not for an upload, which would wait for it.
-    int never = 0;
-    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
-        cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &never),
-        "memory pool"));
     {
       absl::MutexLock lock(&loading_mutex_);
       PLUMBLINE_RETURN_IF_ERROR(loading_.Start(ordinal_));
@@ -155,7 +150,7 @@ class CudaDevice final : public Device {
                                               absl::Span<const int64_t> ranks) override {
     PLUMBLINE_RETURN_IF_ERROR(CheckDifference(reference, x, ranks));
     PLUMBLINE_RETURN_IF_ERROR(Select());
-    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer scratch, Allocate(DifferenceScratchBytes()));
+    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer scratch, Allocate(DifferenceScratchBytes(x)));
     return MeasureDifference(stream_, reference, x, ranks, scratch.data());
   }
 

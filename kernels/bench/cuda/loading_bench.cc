@@ -47,14 +47,15 @@ absl::Status RunLoadingBench() {
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, MakeCudaDevice(0));
   const std::vector<uint8_t> host(kMatrices * kMatrixBytes, 1);
   const double gigabytes = static_cast<double>(host.size()) * 1e-9;
-  constexpr int64_t kBusyValues = int64_t{1} << 30;
+  constexpr int64_t kBusyRows = int64_t{1} << 15, kBusyWidth = int64_t{1} << 15;
+  constexpr int64_t kBusyValues = kBusyRows * kBusyWidth;
   PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer from, device->Allocate(kBusyValues * 4));
   PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer to, device->Allocate(kBusyValues * 2));
   const auto make_busy = [&]() -> absl::Status {
     for (int i = 0; i < kBusyCalls; ++i) {
       PLUMBLINE_RETURN_IF_ERROR(device->Convert(
-          device->Context(), Tensor::Dense(from.data(), DType::kF32, 1, 1, kBusyValues),
-          Tensor::Dense(to.data(), DType::kBF16, 1, 1, kBusyValues)));
+          device->Context(), Tensor::Dense(from.data(), DType::kF32, 1, kBusyRows, kBusyWidth),
+          Tensor::Dense(to.data(), DType::kBF16, 1, kBusyRows, kBusyWidth)));
     }
     return absl::OkStatus();
   };

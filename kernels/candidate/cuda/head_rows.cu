@@ -166,7 +166,7 @@ absl::Status RunHeadRows(cudaStream_t stream, const HeadRows& first, const HeadR
   const bool rope = !first.rotated.IsNull();
   // An even number of heads at once: whole warps.
   const int threads = std::min(kMostThreads, (heads + 1) / 2 * 2 * kHeadThreads);
-  const auto kernel = norm ? (rope ? HeadRowsKernel<true, true, 4> : HeadRowsKernel<true, false, 5>)
+  const auto kernel = norm ? (rope ? HeadRowsKernel<true, true, 4> : HeadRowsKernel<true, false, 4>)
                            : HeadRowsKernel<false, true, 5>;
   const cuda::RotaryFrequencies frequencies =
       rope ? cuda::MakeRotaryFrequencies(attributes) : cuda::RotaryFrequencies{};

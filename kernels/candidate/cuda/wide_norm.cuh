@@ -99,68 +99,39 @@ struct NormRows {
   }
 };
 
-// One row by kRowThreads threads, whose barrier is `barrier`; `shared` has four values.
-template <bool kResidual, bool kModulated, typename Tables>
-__device__ void NormRow(const NormRows& all, unsigned flat_row, unsigned item, unsigned row,
-                        const Tables& tables, int barrier, float* shared) {
-  const int first = static_cast<int>(threadIdx.x) % kRowThreads * kChunkValues;
-  constexpr int kApart = kRowThreads * kChunkValues;
-  const bf16* const from = all.x.Row(row, item);
-  Chunk kept[kMostRowChunks];
-#pragma unroll
-  for (int i = 0; i < kMostRowChunks; ++i) {
-    const int column = first + i * kApart;
-    if (column < all.width) kept[i] = LoadChunk(from + column);
-  }
-  if constexpr (kResidual) {
-    const bf16* const added = all.branch.branch.Row(row, item);
-#pragma unroll
-    for (int i = 0; i < kMostRowChunks; ++i) {
-      const int column = first + i * kApart;
-      if (column >= all.width) continue;
-      kept[i] = AddChunks(kept[i], MultiplyChunks(tables.Gate(column), LoadChunk(added + column)));
-    }
-    if (!all.branch.sum.IsNull()) {
-      bf16* const sum = all.branch.sum.Row(row, item);
-#pragma unroll
-      for (int i = 0; i < kMostRowChunks; ++i) {
-        const int column = first + i * kApart;
-        if (column < all.width) StoreChunk(kept[i], sum + column);
-      }
-    }
-  }
-
-  LaneSums sums;
-#pragma unroll
-  for (int i = 0; i < kMostRowChunks; ++i) {
-    if (first + i * kApart >= all.width) continue;
-    float values[kChunkValues];
-    WidenChunk(kept[i], values);
-    sums.Add(values, values);
-  }
-  const float mean_square = FoldRow(sums, barrier, shared) / static_cast<float>(all.width);
-  const float r = rsqrtf(mean_square + all.epsilon);
-  if (all.saved != nullptr && first == 0) all.saved[flat_row] = r;
-
-  bf16* const to = all.output.Row(row, item);
-#pragma unroll
-  for (int i = 0; i < kMostRowChunks; ++i) {
-    const int column = first + i * kApart;
-    if (column >= all.width) continue;
-    float values[kChunkValues], weights[kChunkValues];
-    WidenChunk(kept[i], values);
-    WidenChunk(tables.Weight(column), weights);
-#pragma unroll
-    for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
-    Chunk result = RoundChunk(values);
-    if constexpr (kModulated) {
-      result = AddChunks(MultiplyChunks(result, tables.Factor(column)), tables.Shift(column));
-    }
-    StoreChunk(result, to + column);
-  }
+// The branch's part of a chunk.
+template <typename Tables>
+__device__ Chunk AddBranch(const Chunk& x, const Chunk& branch, const Tables& tables, int column) {
+  return AddChunks(x, MultiplyChunks(tables.Gate(column), branch));
 }
 
-// Few rows: one a block.
+template <bool kModulated, typename Tables>
+__device__ Chunk Normalise(const Chunk& x, float r, const Tables& tables, int column) {
+  float values[kChunkValues], weights[kChunkValues];
+  WidenChunk(x, values);
+  WidenChunk(tables.Weight(column), weights);
+#pragma unroll
+  for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
+  Chunk result = RoundChunk(values);
+  if constexpr (kModulated) {
+    result = AddChunks(MultiplyChunks(result, tables.Factor(column)), tables.Shift(column));
+  }
+  return result;
+}
+
+// r of a row from its lanes' sums; saved where that is wanted.
+__device__ inline float InverseRoot(const NormRows& all, const LaneSums& sums, int flat_row,
+                                    int barrier, float* shared) {
+  const float mean_square = FoldRow(sums, barrier, shared) / static_cast<float>(all.width);
+  const float r = rsqrtf(mean_square + all.epsilon);
+  if (all.saved != nullptr && threadIdx.x % kRowThreads == 0) all.saved[flat_row] = r;
+  return r;
+}
+
+// Values between two chunks of a thread.
+inline constexpr int kChunksApart = kRowThreads * kChunkValues;
+
+// Few rows: one a block, whose threads keep it in registers.
 inline constexpr int kBlocksOfNorm = 8;  // of a multiprocessor: some read while others write
 
 template <bool kResidual, bool kModulated>
@@ -171,40 +142,129 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm)
   __shared__ float shared[4];
   const unsigned item = blockIdx.x / all.rows;
   const unsigned row = blockIdx.x - item * all.rows;
-  NormRow<kResidual, kModulated>(all, blockIdx.x, item, row,
-                                 all.template Tables<kResidual, kModulated>(row), 0, shared);
+  const NormTables tables = all.template Tables<kResidual, kModulated>(row);
+  const int first = static_cast<int>(threadIdx.x) * kChunkValues;
+  const bf16* const from = all.x.Row(row, item);
+  Chunk kept[kMostRowChunks];
+#pragma unroll
+  for (int i = 0; i < kMostRowChunks; ++i) {
+    const int column = first + i * kChunksApart;
+    if (column < all.width) kept[i] = LoadChunk(from + column);
+  }
+  if constexpr (kResidual) {
+    const bf16* const added = all.branch.branch.Row(row, item);
+#pragma unroll
+    for (int i = 0; i < kMostRowChunks; ++i) {
+      const int column = first + i * kChunksApart;
+      if (column >= all.width) continue;
+      kept[i] = AddBranch(kept[i], LoadChunk(added + column), tables, column);
+      if (!all.branch.sum.IsNull()) StoreChunk(kept[i], all.branch.sum.Row(row, item) + column);
+    }
+  }
+  LaneSums sums;
+#pragma unroll
+  for (int i = 0; i < kMostRowChunks; ++i) {
+    if (first + i * kChunksApart >= all.width) continue;
+    float values[kChunkValues];
+    WidenChunk(kept[i], values);
+    sums.Add(values, values);
+  }
+  const float r = InverseRoot(all, sums, static_cast<int>(blockIdx.x), 0, shared);
+  bf16* const to = all.output.Row(row, item);
+#pragma unroll
+  for (int i = 0; i < kMostRowChunks; ++i) {
+    const int column = first + i * kChunksApart;
+    if (column < all.width) {
+      StoreChunk(Normalise<kModulated>(kept[i], r, tables, column), to + column);
+    }
+  }
 }
 
 // Many rows: one block a multiprocessor, which has neighbouring rows and, in shared memory, the
 // table rows of the first of them; rows that read others go to memory. A team of kRowThreads has a
-// row at a time.
-inline constexpr int kTeamsOfNorm = 8;
+// row at a time, also in shared memory: where the thread that brings a chunk is the one that reads
+// it, and registers are left for many teams.
+template <bool kResidual, bool kModulated>
+struct ManyRows {
+  static constexpr int kTeams = kResidual ? 8 : 16;
+  static constexpr int kThreads = kTeams * kRowThreads;
+  static constexpr int kRowBytes = static_cast<int>(kMostWideNormWidth * sizeof(bf16));
+  static constexpr int kTeamBytes = kResidual ? 2 * kRowBytes : kRowBytes;  // the branch's too
+  static constexpr int kTableBytes = sizeof(SharedNormTables<kResidual, kModulated>);
+  static constexpr int kSharedBytes = kTableBytes + kTeams * kTeamBytes;
+};
 
 template <bool kResidual, bool kModulated>
-__global__ void __launch_bounds__(kTeamsOfNorm* kRowThreads, 1)
+__global__ void __launch_bounds__(ManyRows<kResidual, kModulated>::kThreads, 1)
     ManyRowsNormKernel(const __grid_constant__ NormRows all, int rows_of_block) {
+  using Rows = ManyRows<kResidual, kModulated>;
   cuda::LetNextKernelStart();
   cuda::WaitForKernelsBefore();
-  __shared__ SharedNormTables<kResidual, kModulated> cached;
-  __shared__ float shared[kTeamsOfNorm][4];
-  const int first = static_cast<int>(blockIdx.x) * rows_of_block;
-  const int last = min(first + rows_of_block, all.flat_rows);
-  if (first >= last) return;
-  const NormTables tables = all.template Tables<kResidual, kModulated>(first % all.rows);
+  extern __shared__ __align__(16) char norm_memory[];
+  __shared__ float shared[Rows::kTeams][4];
+  auto& cached = *reinterpret_cast<SharedNormTables<kResidual, kModulated>*>(norm_memory);
+  const int first_row = static_cast<int>(blockIdx.x) * rows_of_block;
+  const int last_row = min(first_row + rows_of_block, all.flat_rows);
+  if (first_row >= last_row) return;
+  const NormTables tables =
+      all.template Tables<kResidual, kModulated>(static_cast<unsigned>(first_row) % all.rows);
   cached.Fill(tables, all.width);
   __syncthreads();
+
   const int team = static_cast<int>(threadIdx.x) / kRowThreads;
-  for (int flat_row = first + team; flat_row < last; flat_row += kTeamsOfNorm) {
+  const int first = static_cast<int>(threadIdx.x) % kRowThreads * kChunkValues;
+  bf16* const kept =
+      reinterpret_cast<bf16*>(norm_memory + Rows::kTableBytes + team * Rows::kTeamBytes);
+  bf16* const branches = kept + kMostWideNormWidth;
+  for (int flat_row = first_row + team; flat_row < last_row; flat_row += Rows::kTeams) {
     const unsigned item = static_cast<unsigned>(flat_row) / all.rows;
     const unsigned row = static_cast<unsigned>(flat_row) - item * all.rows;
+    const bf16* const from = all.x.Row(row, item);
+    for (int column = first; column < all.width; column += kChunksApart) {
+      cuda::CopyAsync(cuda::SharedAddress(kept + column), from + column, true);
+    }
+    if constexpr (kResidual) {
+      const bf16* const added = all.branch.branch.Row(row, item);
+      for (int column = first; column < all.width; column += kChunksApart) {
+        cuda::CopyAsync(cuda::SharedAddress(branches + column), added + column, true);
+      }
+    }
+    cuda::CommitCopies();
     const NormTables own = all.template Tables<kResidual, kModulated>(row);
+    cuda::WaitForCopies<0>();
+
+    const auto finish = [&](const auto& row_tables) {
+      LaneSums sums;
+#pragma unroll 2
+      for (int column = first; column < all.width; column += kChunksApart) {
+        Chunk x = LoadChunk(kept + column);
+        if constexpr (kResidual) {
+          x = AddBranch(x, LoadChunk(branches + column), row_tables, column);
+          StoreChunk(x, kept + column);
+          if (!all.branch.sum.IsNull()) StoreChunk(x, all.branch.sum.Row(row, item) + column);
+        }
+        float values[kChunkValues];
+        WidenChunk(x, values);
+        sums.Add(values, values);
+      }
+      const float r = InverseRoot(all, sums, flat_row, team, shared[team]);
+      bf16* const to = all.output.Row(row, item);
+#pragma unroll 2
+      for (int column = first; column < all.width; column += kChunksApart) {
+        StoreChunk(Normalise<kModulated>(LoadChunk(kept + column), r, row_tables, column),
+                   to + column);
+      }
+    };
     if (own.scale == tables.scale && own.gate == tables.gate) {
-      NormRow<kResidual, kModulated>(all, flat_row, item, row, cached, 1 + team, shared[team]);
+      finish(cached);
     } else {
-      NormRow<kResidual, kModulated>(all, flat_row, item, row, own, 1 + team, shared[team]);
+      finish(own);
     }
   }
 }
+
+// Rows for each multiprocessor from which on the second kernel is taken.
+inline constexpr int64_t kLeastRowsOfBlock = 16;
 
 // Whether rows of `width` values, whose tensors are aligned to kChunkValues, are taken.
 inline bool TakesWideNorm(int64_t width, bool aligned) {
@@ -237,13 +297,20 @@ inline absl::Status WideNorm(cudaStream_t stream, const Tensor& x, const GatedBr
     constexpr bool kResidual = decltype(has_residual)::value;
     constexpr bool kModulated = decltype(is_modulated)::value;
     constexpr char kName[] = "candidate RMSNorm";
+    using Rows = ManyRows<kResidual, kModulated>;
     const int blocks = cuda::MultiprocessorCount();
-    if (flat_rows < 2 * blocks * kTeamsOfNorm) {
+    // Other cards have less shared memory.
+    if (!cuda::RunsSm90Code() || flat_rows < kLeastRowsOfBlock * blocks) {
       return cuda::LaunchEarly(stream, kName, WideNormKernel<kResidual, kModulated>,
                                static_cast<unsigned>(flat_rows), kRowThreads, 0, all);
     }
-    return cuda::LaunchEarly(stream, kName, ManyRowsNormKernel<kResidual, kModulated>, blocks,
-                             kTeamsOfNorm * kRowThreads, 0, all,
+    const auto kernel = ManyRowsNormKernel<kResidual, kModulated>;
+    const absl::Status allowed =
+        CudaStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        Rows::kSharedBytes),
+                   kName);
+    if (!allowed.ok()) return allowed;
+    return cuda::LaunchEarly(stream, kName, kernel, blocks, Rows::kThreads, Rows::kSharedBytes, all,
                              static_cast<int>((flat_rows + blocks - 1) / blocks));
   };
   if (branch != nullptr) {

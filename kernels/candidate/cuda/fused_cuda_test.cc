@@ -18,9 +18,8 @@ namespace plumbline {
 namespace {
 
 constexpr int64_t kTableRows = 5;
+constexpr int64_t kRows = 37;
 constexpr int64_t kBatch = 2;
-constexpr int64_t kFewRows = 37;
-constexpr int64_t kManyRows = 1100;  // of which a card has several for each of its multiprocessors
 
 const Registry& CandidateRegistry() {
   static const Registry* const registry = [] {
@@ -43,8 +42,6 @@ struct ChainNode {
 
 class Chain {
  public:
-  explicit Chain(int64_t rows) : rows_(rows) {}
-
   int AddValues(int64_t batch, int64_t rows, int64_t width) {
     HostTensor host(DType::kBF16, batch, rows, width);
     const Tensor& view = host.view();
@@ -53,15 +50,15 @@ class Chain {
     return Upload(view);
   }
   int AddIndex() {
-    HostTensor host(DType::kI64, 1, rows_, 1);
-    for (int64_t row = 0; row < rows_; ++row) {
+    HostTensor host(DType::kI64, 1, kRows, 1);
+    for (int64_t row = 0; row < kRows; ++row) {
       *host.view().Row<int64_t>(row) = row * row % kTableRows;
     }
     return Upload(host.view());
   }
   int AddPositions() {
-    HostTensor host(DType::kF64, 1, rows_, 3);
-    for (int64_t i = 0; i < 3 * rows_; ++i) {
+    HostTensor host(DType::kF64, 1, kRows, 3);
+    for (int64_t i = 0; i < 3 * kRows; ++i) {
       host.view().Row<double>(0)[i] = 0.37 * static_cast<double>(i * i % 1001);
     }
     return Upload(host.view());
@@ -96,7 +93,7 @@ class Chain {
       call.inputs = inputs[i];
       call.parameters = parameters[i];
       call.attributes = node.attributes;
-      call.output = Tensor::Dense(nullptr, DType::kBF16, kBatch, rows_, node.output_width);
+      call.output = Tensor::Dense(nullptr, DType::kBF16, kBatch, kRows, node.output_width);
       const int64_t saved_bytes = static_cast<int64_t>(OperationOf(i).SavedBytes(call));
       if ((untapped >> i & 1) == 0) call.output = poisoned(call.output);
       saved.push_back(Tensor::Dense(nullptr, DType::kU8, 1, 1, saved_bytes));
@@ -148,7 +145,6 @@ class Chain {
     return static_cast<int>(tensors_.size()) - 1;
   }
 
-  const int64_t rows_;
   std::vector<CudaTensor> tensors_;
   std::vector<ChainNode> nodes_;
 };
@@ -176,30 +172,25 @@ void ExpectFusedEqualsUnfused(const std::string& name, const Chain& chain, unsig
   }
 }
 
-void ExpectFusedResidualNorm(int64_t rows, int64_t width) {
-  Chain chain(rows);
-  const int x = chain.AddValues(kBatch, rows, width);
-  const int branch = chain.AddValues(kBatch, rows, width);
-  const int gate = chain.AddValues(1, kTableRows, width);
-  const int scale = chain.AddValues(1, kTableRows, width);
-  const int shift = chain.AddValues(1, kTableRows, width);
-  const int index = chain.AddIndex();
-  const int weight = chain.AddValues(1, 1, width);
-  Attributes attributes;
-  attributes.epsilon = 1e-5f;
-  chain.AddNode({OpKind::kGatedResidual, {x, branch, gate, index}, {}, width, {}});
-  chain.AddNode(
-      {OpKind::kModulatedRmsNorm, {kOutput, scale, shift, index}, {weight}, width, attributes});
-  ExpectFusedEqualsUnfused("candidate/residual_norm", chain, 0b01);
-}
-
 TEST(FusedCuda, ResidualNorm) {
   PLUMBLINE_SKIP_WITHOUT_GPU();
   for (const int64_t width :
        {int64_t{40}, int64_t{43}, int64_t{1344}, int64_t{5376}, int64_t{6000}}) {
-    ExpectFusedResidualNorm(kFewRows, width);
+    Chain chain;
+    const int x = chain.AddValues(kBatch, kRows, width);
+    const int branch = chain.AddValues(kBatch, kRows, width);
+    const int gate = chain.AddValues(1, kTableRows, width);
+    const int scale = chain.AddValues(1, kTableRows, width);
+    const int shift = chain.AddValues(1, kTableRows, width);
+    const int index = chain.AddIndex();
+    const int weight = chain.AddValues(1, 1, width);
+    Attributes attributes;
+    attributes.epsilon = 1e-5f;
+    chain.AddNode({OpKind::kGatedResidual, {x, branch, gate, index}, {}, width, {}});
+    chain.AddNode(
+        {OpKind::kModulatedRmsNorm, {kOutput, scale, shift, index}, {weight}, width, attributes});
+    ExpectFusedEqualsUnfused("candidate/residual_norm", chain, 0b01);
   }
-  ExpectFusedResidualNorm(kManyRows, 1344);
 }
 
 struct HeadSizes {
@@ -212,10 +203,10 @@ TEST(FusedCuda, NormRope) {
   PLUMBLINE_SKIP_WITHOUT_GPU();
   for (const HeadSizes& sizes : {HeadSizes{3, 22, 3}, HeadSizes{3, 128, 16}, HeadSizes{56, 128, 16},
                                  HeadSizes{17, 128, 8}}) {
-    Chain chain(kFewRows);
+    Chain chain;
     const int64_t width = sizes.heads * sizes.head_width;
-    const int q = chain.AddValues(kBatch, kFewRows, width);
-    const int k = chain.AddValues(kBatch, kFewRows, width);
+    const int q = chain.AddValues(kBatch, kRows, width);
+    const int k = chain.AddValues(kBatch, kRows, width);
     const int q_weight = chain.AddValues(1, 1, sizes.head_width);
     const int k_weight = chain.AddValues(1, 1, sizes.head_width);
     const int positions = chain.AddPositions();

@@ -132,28 +132,6 @@ TEST(CandidateCudaInvariance, OtherRowCounts) {
   }
 }
 
-// Where there are many rows the norms' kernels go through them in another way.
-TEST(CandidateCudaInvariance, ManyRowsHaveTheBytesOfFew) {
-  PLUMBLINE_SKIP_WITHOUT_GPU();
-  CaseSizes sizes;
-  sizes.hidden = 1344;
-  sizes.heads = 2;
-  sizes.head_width = 128;
-  sizes.frequencies = 16;
-  sizes.rows = 2500;
-  const std::vector<RandomCase> many = MakeRandomCases(sizes);
-  sizes.rows = 37;
-  const std::vector<RandomCase> few = MakeRandomCases(sizes);
-  int compared = 0;
-  for (size_t i = 0; i < few.size(); ++i) {
-    const OpKind op = few[i].node.op;
-    if (op != OpKind::kRmsNorm && op != OpKind::kModulatedRmsNorm && op != OpKind::kRope) continue;
-    ExpectRowsEqual(few[i], RunCase(few[i]), 0, RunCase(many[i]), 0, sizes.rows, few[i].node.name);
-    ++compared;
-  }
-  EXPECT_GE(compared, 3);
-}
-
 // Rows from the middle give those rows' bytes: they do not depend on their place.
 TEST(CandidateCudaInvariance, RowSubsets) {
   PLUMBLINE_SKIP_WITHOUT_GPU();

@@ -90,20 +90,16 @@ struct LaneSums {
   }
 };
 
-// The sum over a row by kRowThreads threads, the 128 lanes; in every thread. Their barrier is
-// number `barrier` of the block's 16; `shared` has four values.
+// The sum over a row by a block of kRowThreads threads, the 128 lanes; in every thread. `shared`
+// has four values.
 inline constexpr int kRowThreads = 64;
 
-__device__ inline float FoldRow(const LaneSums& sums, int barrier, float* shared) {
-  const auto wait = [barrier] {
-    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kRowThreads) : "memory");
-  };
+__device__ inline float FoldRow(const LaneSums& sums, float* shared) {
   const float folded = sums.Fold();
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  if (thread % kFoldedThreads == 0) shared[thread / kFoldedThreads] = folded;
-  wait();
+  if (threadIdx.x % kFoldedThreads == 0) shared[threadIdx.x / kFoldedThreads] = folded;
+  __syncthreads();
   const float result = (shared[0] + shared[2]) + (shared[1] + shared[3]);
-  wait();
+  __syncthreads();
   return result;
 }
 

@@ -14,10 +14,8 @@ using cuda::HeadTile;
 using cuda::kChunk;
 using cuda::View;
 
-// Of a block: 16 for each of 4 warps. Two blocks fit a multiprocessor, and one multiplies while the
-// other exponentiates.
-constexpr int kQueries = 64;
-constexpr int kThreads = 128;
+constexpr int kQueries = 128;  // of a block: 16 for each of 8 warps
+constexpr int kThreads = 256;
 
 // One tile of keys and one of values, so that cards with 99 KiB of shared memory have room for 128
 // keys: the next keys are on their way while the values are used, and the other way round.
@@ -27,7 +25,7 @@ constexpr int SharedBytes() {
 }
 
 template <int kWidth, int kKeys, bool kAligned>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads)
     TiledAttentionKernel(AttentionShape shape, View<const bf16> q, View<const bf16> k,
                          View<const bf16> v, float* saved, View<bf16> output) {
   using QueryTile = HeadTile<kQueries, kWidth, kThreads>;

@@ -2,9 +2,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -76,9 +78,7 @@ class Server {
     own.sin_family = AF_INET;
     own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + next++ % (1 << 20));
     if (bind(connection, reinterpret_cast<sockaddr*>(&own), sizeof(own)) != 0) std::abort();
-    if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-      std::abort();
-    }
+    if (!Connect(connection, address)) std::abort();
     const int on = 1;
     setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     for (absl::string_view piece : pieces) {
@@ -89,7 +89,10 @@ class Server {
     std::string answer;
     char buffer[4096];
     // Until it hangs up, which libFuzzer's time limit waits for.
-    for (ssize_t bytes; (bytes = recv(connection, buffer, sizeof(buffer), 0)) > 0;) {
+    while (true) {
+      const ssize_t bytes = recv(connection, buffer, sizeof(buffer), 0);
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes <= 0) break;
       answer.append(buffer, static_cast<size_t>(bytes));
     }
     close(connection);
@@ -97,6 +100,20 @@ class Server {
   }
 
  private:
+  // libFuzzer's clock interrupts calls.
+  static bool Connect(int connection, const sockaddr_in& address) {
+    if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+      return true;
+    }
+    if (errno != EINTR) return false;
+    pollfd watched = {connection, POLLOUT, 0};
+    while (poll(&watched, 1, -1) < 0 && errno == EINTR) {
+    }
+    int error = 0;
+    socklen_t size = sizeof(error);
+    return getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  }
+
   static HttpLimits Limits() {
     HttpLimits limits;
     limits.max_header_bytes = 2048;

@@ -35,10 +35,7 @@ absl::StatusOr<Media> OpenMedia(const absl::StatusOr<const FfmpegLibrary*>& ffmp
     return media;
   }
   if (!is_mp4 && !is_safetensors) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        ": is no media file; accepted: MP4 or QuickTime (H.264, AAC), WAV, safetensors of "
-        "`frames` or `samples`"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is no media file"));
   }
   if (!is_mp4) return OpenTensorMedia(path);
   if (!ffmpeg.ok()) return AnnotateStatus(ffmpeg.status(), absl::StrCat(path, " is an MP4"));

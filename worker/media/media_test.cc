@@ -204,13 +204,13 @@ TEST_F(MediaTest, AnMp4NeedsFfmpegAndNothingElseDoes) {
             Path("a.mp4") + " is an MP4: FFmpeg: not there");
   ASSERT_TRUE(WriteWav(Path("a.wav"), Tones(100)).ok());
   EXPECT_TRUE(OpenMedia(none, Path("a.wav")).ok());
-  // What is none of the formats is told which there are.
+  // What is none of the formats is no damaged one either.
   for (const char* const text :
        {"", "short", "neither one nor the other of them, and long enough"}) {
     ASSERT_TRUE(WriteFileAtomically(Path("none"), text).ok());
     const absl::Status status = OpenMedia(none, Path("none")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(status.message(), HasSubstr("is no media file; accepted: MP4"));
+    EXPECT_THAT(status.message(), HasSubstr("is no media file"));
   }
 }
 

@@ -92,10 +92,11 @@ class Machine:
         self.root = pathlib.Path(root)
 
     def run(self, *words):
-        """As root there, with a /proc that goes when the command ends."""
+        """As root there, with a /proc and processes that go when the command ends, however it does."""
         enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
-        return run("unshare", "--mount", "--fork", "sh", "-c", enter, self.root, *words, env=environment)
+        within = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+        return run(*within, "sh", "-c", enter, self.root, *words, env=environment)
 
 
 def setUpModule():

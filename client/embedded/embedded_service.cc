@@ -1,17 +1,25 @@
 #include "client/embedded/embedded_service.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/exit_status.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/logging.h"
 #include "common/status.h"
 #include "kernels/identity/embedded.h"
+#include "kernels/plugin/current_call.h"
 #include "server/coordinator.h"
 #include "worker/daemon.h"
 
@@ -24,6 +32,43 @@ constexpr off_t kMaxLogBytes = 4 << 20;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 // As a command ends whose job failed for what the user gave it.
 constexpr int kPluginCrashExitStatus = 2;
+
+// How long a call of a plug-in may keep a command that has been told to end.
+constexpr absl::Duration kHangLimit = absl::Seconds(5);
+
+// While it exists, a call of a plug-in that does not come back for kHangLimit ends the process: a
+// thread that is in it can be stopped by nothing less. The task is another command's then.
+class HangWatch {
+ public:
+  HangWatch() : thread_([this] { Watch(); }) {}
+  ~HangWatch() {
+    {
+      absl::MutexLock lock(&mutex_);
+      done_ = true;
+    }
+    thread_.join();
+  }
+  HangWatch(const HangWatch&) = delete;
+  HangWatch& operator=(const HangWatch&) = delete;
+
+ private:
+  void Watch() {
+    const int64_t call = plugin::CallsBegun();
+    absl::MutexLock lock(&mutex_);
+    Clock* const clock = SteadyClock();
+    if (clock->AwaitUntil(&mutex_, absl::Condition(&done_), clock->Now() + kHangLimit)) return;
+    const plugin::CallNote* const note = plugin::RunningCall();
+    if (note == nullptr || plugin::CallsBegun() != call) return;
+    std::fprintf(stderr, "plumbline: %s has not come back from its call for %s, %s\n",
+                 note->implementation, note->node, note->direction);
+    // Not _exit: that would be taken for the plug-in's own.
+    syscall(SYS_exit_group, kExitInterrupted);
+  }
+
+  absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
 
 // Where this process's log goes while it lives.
 class LogFile {
@@ -69,6 +114,8 @@ class EmbeddedService::Impl {
     coordinator.http = "";
     coordinator.data_dir = folder.server_folder();
     coordinator.takes_plugin_uploads = true;
+    // A plug-in that ended a command without a word must not end the next ones too.
+    coordinator.scheduler.max_plugin_failures = 1;
     PLUMBLINE_ASSIGN_OR_RETURN(coordinator_, server::Coordinator::Start(std::move(coordinator)));
     if (!device.has_value()) return absl::OkStatus();
     worker::WorkerOptions worker;
@@ -91,6 +138,7 @@ class EmbeddedService::Impl {
     // One that a plug-in broke holds threads that never end; the process does.
     if (worker_ != nullptr && worker_->is_broken()) worker_.release();
     if (worker_ != nullptr) {
+      const HangWatch watch;
       worker_->RequestDrain();
       if (const absl::Status ended = worker_->Wait(); !ended.ok()) {
         Log(LogLevel::kWarning, "worker ended", {{"error", ended.ToString()}});

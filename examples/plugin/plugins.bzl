@@ -21,6 +21,8 @@ WRONG = [
     "BETWEEN_ROWS",
     "BAD_BACKWARD",
     "HANGS",
+    "EXITS_AT_ONCE",
+    "KILLS",
 ]
 
 COMPILERS = {

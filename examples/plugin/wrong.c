@@ -7,25 +7,27 @@
 
 #include "plumbline_plugin.h"
 
-#define UNWRITTEN 1         /* leaves the last element of the output as it was */
-#define OVERRUN 2           /* writes a row too many */
-#define UNDERRUN 3          /* writes before the beginning */
-#define CHANGES_INPUT 4     /* uses its input as scratch */
-#define SCRATCH_OVERRUN 5   /* uses more workspace than it asked for */
-#define NEIGHBOURS 6        /* a row depends on the row before it, though it promises otherwise */
-#define UNREPEATABLE 7      /* another answer with every call, though it promises otherwise */
-#define FAILS 8             /* says that it failed */
-#define CRASHES 9           /* at the first call */
+#define UNWRITTEN 1       /* leaves the last element of the output as it was */
+#define OVERRUN 2         /* writes a row too many */
+#define UNDERRUN 3        /* writes before the beginning */
+#define CHANGES_INPUT 4   /* uses its input as scratch */
+#define SCRATCH_OVERRUN 5 /* uses more workspace than it asked for */
+#define NEIGHBOURS 6      /* a row depends on the row before it, though it promises otherwise */
+#define UNREPEATABLE 7    /* another answer with every call, though it promises otherwise */
+#define FAILS 8           /* says that it failed */
+#define CRASHES 9         /* at the first call */
 #define CRASHES_WHEN_LOADED 10
 #define HANGS_WHEN_LOADED 11
 #define OTHER_ABI 12
 #define UNKNOWN_NODE 13
-#define TAPPED 14           /* two nodes: another answer where the first one's output is asked for */
-#define HALVES 15           /* the two halves are swapped: no guard can know, the gates do */
-#define EXITS 16            /* ends the process at the first call */
-#define BETWEEN_ROWS 17     /* norm1: writes between the rows of a table */
-#define BAD_BACKWARD 18     /* does not write a gradient */
-#define HANGS 19            /* at the first call */
+#define TAPPED 14        /* two nodes: another answer where the first one's output is asked for */
+#define HALVES 15        /* the two halves are swapped: no guard can know, the gates do */
+#define EXITS 16         /* ends the process at the first call */
+#define BETWEEN_ROWS 17  /* norm1: writes between the rows of a table */
+#define BAD_BACKWARD 18  /* does not write a gradient */
+#define HANGS 19         /* at the first call */
+#define EXITS_AT_ONCE 20 /* the same as EXITS, and runs no handler */
+#define KILLS 21         /* the process, by a signal that nobody handles */
 
 static int calls;
 
@@ -49,8 +51,14 @@ static plumbline_status forward(const plumbline_call* call) {
   *(volatile int*)0 = 1;
 #elif WRONG == EXITS
   exit(0);
+#elif WRONG == EXITS_AT_ONCE
+  _exit(0);
+#elif WRONG == KILLS
+  kill(getpid(), SIGKILL);
 #elif WRONG == HANGS
-  for (;;) sleep(1);
+  if (write(2, "hangs\n", 6) == 6) {
+    for (;;) sleep(1);
+  }
 #elif WRONG == FAILS
   return plumbline_failed("no tile configuration for this shape");
 #endif
@@ -147,14 +155,32 @@ static const char* const kNodes[] = {"swiglu"};
 #endif
 
 static const plumbline_kernel kKernels[] = {{
-    sizeof(plumbline_kernel), KERNEL_NODES, kNodes, PLUMBLINE_CPU, 0, PLUMBLINE_BF16,
-    PLUMBLINE_BOUND, PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-    NULL, NULL, scratch, KERNEL_FORWARD, backward,
+    sizeof(plumbline_kernel),
+    KERNEL_NODES,
+    kNodes,
+    PLUMBLINE_CPU,
+    0,
+    PLUMBLINE_BF16,
+    PLUMBLINE_BOUND,
+    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+    0,
+    {0, 0, 0, 0, 0, 0},
+    NULL,
+    NULL,
+    scratch,
+    KERNEL_FORWARD,
+    backward,
 }};
 
 static const plumbline_plugin kPlugin = {
-    WRONG == OTHER_ABI ? 99 : PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin),
-    NAME, "Plumbline examples", "wrong on purpose", 1, 0, kKernels,
+    WRONG == OTHER_ABI ? 99 : PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    NAME,
+    "Plumbline examples",
+    "wrong on purpose",
+    1,
+    0,
+    kKernels,
 };
 
 const plumbline_plugin* plumbline_plugin_get(void) {

@@ -1,3 +1,4 @@
+/* clang-format off: a table. */
 /* Bring your own kernel: the C interface between Plumbline and a plug-in.
  *
  * A plug-in is a shared object (.so) that exports one function, plumbline_plugin_get(), which
@@ -15,24 +16,51 @@
  * output of adaln_projection read as (3 T, 6 H), of which a node gets H columns. Index and
  * position inputs, tables and parameters have batch 1 and are shared by all batch items. "Rounded"
  * means to the nearest even bfloat16; everything else is float32 arithmetic.
- *   adaln_projection       in: temb(T, E) F32                    par: weight(18 H, E), bias(1, 18
- * H) SiLU(temb) rounded, times weight^T, plus bias, rounded norm1 norm2            in: x(R, H),
- * scale(3T, H), shift(3T, H), index(R, 1) I64 par: weight(1, H).  n = rounded x / sqrt(mean(x^2) +
- * epsilon) * weight; f = rounded (1 + scale[index]); rounded(rounded(n * f) + shift[index]) q_proj
- * k_proj v_proj o_proj ffn_gate_up ffn_down in: x(R, K)   par: weight(N, K)   out: (R, N) = rounded
- * x weight^T q_norm k_norm          in: x(R, heads D)   par: weight(1, D).  RMSNorm of each head,
- * rounded rope_q rope_k          in: x(R, heads D), position_ids(R, 3) F64.  angle_j of each of 3
- * axes = float(position) * theta^(-2 j / 2 F), j < F = rotary_frequencies; the 3 F angles twice;
- * cos and sin rounded; over the first 6 F channels of a head x cos + concat(-x2, x1) sin, each
- * product and the sum rounded attention              in: q, k, v (R, heads D).  softmax(q k^T /
- * sqrt(D)) v, each head and batch item by itself, no mask, rounded residual_attn residual_mlp in:
- * x(R, H), branch(R, H), gate(3T, H), index(R, 1) I64 rounded(x + rounded(gate[index] * branch))
- *   swiglu                 in: gate_up(R, 2 F): a, then b   out: (R, F) = rounded(a *
- * rounded(SiLU(b))) norm_out, token_refiner, context_embedder, proj_in, audio_proj_in, proj_out,
- * audio_proj_out: as norm1, q_norm (all of the width), and q_proj with bias(1, N) The blocks of the
- * text refiner have nodes of the same names. Where those compute something else they are named
- * apart: refiner/norm1, refiner/norm2: in: x(R, H), par: weight(1, H), RMSNorm;
- * refiner/residual_attn, refiner/residual_mlp: in: x(R, H), branch(R, H), rounded(x + branch).
+ *
+ *   adaln_projection
+ *       in:  temb(T, E) F32
+ *       par: weight(18 H, E), bias(1, 18 H)
+ *       out: rounded SiLU(temb), times weight^T, plus bias, rounded
+ *   norm1 norm2
+ *       in:  x(R, H), scale(3 T, H), shift(3 T, H), index(R, 1) I64
+ *       par: weight(1, H)
+ *       out: n = rounded((x / sqrt(mean(x^2) + epsilon)) * weight); f = rounded(1 + scale[index]);
+ *            rounded(rounded(n * f) + shift[index])
+ *   q_proj k_proj v_proj o_proj ffn_gate_up ffn_down
+ *       in:  x(R, K)
+ *       par: weight(N, K)
+ *       out: (R, N) = rounded(x weight^T)
+ *   q_norm k_norm
+ *       in:  x(R, heads D)
+ *       par: weight(1, D)
+ *       out: RMSNorm of each head, rounded
+ *   rope_q rope_k
+ *       in:  x(R, heads D), position_ids(R, 3) F64
+ *       out: angle_j of each of 3 axes = float(position) * theta^(-2 j / 2 F), for j < F =
+ *            rotary_frequencies; the 3 F angles twice; cos and sin rounded; over the first 6 F
+ *            channels of a head x cos + concat(-x2, x1) sin, each product and the sum rounded
+ *   attention
+ *       in:  q, k, v (R, heads D)
+ *       out: softmax(q k^T / sqrt(D)) v, each head and batch item by itself, no mask, rounded
+ *   residual_attn residual_mlp
+ *       in:  x(R, H), branch(R, H), gate(3 T, H), index(R, 1) I64
+ *       out: rounded(x + rounded(gate[index] * branch))
+ *   swiglu
+ *       in:  gate_up(R, 2 F): a, then b
+ *       out: (R, F) = rounded(a * rounded(SiLU(b)))
+ *   norm_out, token_refiner, context_embedder, proj_in, audio_proj_in, proj_out, audio_proj_out
+ *       as norm1, q_norm (all of the width), and q_proj with bias(1, N)
+ *
+ * The blocks of the text refiner have nodes of the same names. Where those compute something else
+ * they are named apart:
+ *
+ *   refiner/norm1 refiner/norm2
+ *       in:  x(R, H)
+ *       par: weight(1, H)
+ *       out: RMSNorm, rounded
+ *   refiner/residual_attn refiner/residual_mlp
+ *       in:  x(R, H), branch(R, H)
+ *       out: rounded(x + branch)
  *
  * CALLS come from one thread at a time. On a CPU a call returns when it is done; on a GPU it only
  * enqueues on `stream`, allocates nothing and never synchronises. A call must write every element
@@ -40,6 +68,7 @@
  * Plumbline checks that: it poisons outputs before a call and looks for elements that were not
  * written, puts canaries around every buffer, and compares inputs with what they were.
  */
+/* clang-format on */
 #ifndef PLUMBLINE_PLUGIN_H_
 #define PLUMBLINE_PLUGIN_H_
 

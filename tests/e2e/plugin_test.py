@@ -223,6 +223,7 @@ class PluginCrashTest(PluginCase):
         self.start_server(LEASE)
         for name, flags, message in [
             ("exits", (), "ended the process"),
+            ("exits_at_once", (), "ended the process"),
             ("hangs", ("--plugin-call-limit=1",), "did not return within 1s"),
         ]:
             worker = self.start_plugin_worker(name, f"wrong/{name}", flags=flags)
@@ -262,6 +263,34 @@ class EmbeddedPluginTest(PluginCase):
         self.assertIn("plugin/crashes: crashed with signal 11", crash.error)
         self.test_a_file_is_enough()
         self.assertEqual(len(self.job_names()), 2)
+
+    def wrong(self, name):
+        return ("submit", "block-replay", "--checkpoint=synthetic:tiny", f"--layout={SMALL}",
+                f"--plugin={EXAMPLES}/wrong/{name}.so", f"--composition=candidate+plugin/{name}:swiglu")
+
+    def test_a_process_that_a_plugin_ends_is_no_success(self):
+        ended = self.run_client(*self.wrong("exits_at_once"))
+        self.assertEqual(ended.status, 2, ended)
+        self.assertIn("plugin/exits_at_once: ended the process in its call for block.0/swiglu",
+                      ended.error)
+        self.test_a_file_is_enough()
+
+    def test_a_killed_command_does_not_take_the_next_ones_with_it(self):
+        killed = self.run_client(*self.wrong("kills"))
+        self.assertEqual(killed.status, -signal.SIGKILL, killed)
+        for _ in range(2):
+            self.test_a_file_is_enough()
+        states = [self.get_job(name)["state"] for name in self.job_names()]
+        self.assertEqual(sorted(states), ["JOB_STATE_FAILED", *["JOB_STATE_SUCCEEDED"] * 2], states)
+
+    def test_a_hung_command_ends_when_it_is_interrupted(self):
+        hung = self.start_client(*self.wrong("hangs"))
+        harness.wait_until(lambda: "hangs" in self.log_of(hung).splitlines(), "the call hangs")
+        hung.send_signal(signal.SIGINT)
+        self.assertEqual(self.await_end(hung), 130, self.log_of(hung))
+        self.assertIn("plugin/hangs has not come back from its call for block.0/swiglu, forward",
+                      self.log_of(hung))
+        self.test_a_file_is_enough()
 
 
 class CandidateFileTest(PluginCase):

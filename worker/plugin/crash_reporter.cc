@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,6 +32,8 @@ int pipe_ends[2] = {-1, -1};
 struct sigaction previous[kCount];
 std::atomic<bool> active{false};
 std::atomic<bool> crashed{false};
+// Of the reporter: a child that a plug-in makes ends as it likes.
+pid_t owner = 0;
 
 [[noreturn]] void StandStill() {
   while (true) pause();
@@ -57,7 +60,7 @@ void OnSignal(int signal, siginfo_t*, void*) {
 
 // A plug-in that ends the process.
 void OnExit() {
-  if (!active || crashed || plugin::RunningCall() == nullptr) return;
+  if (!active || crashed || plugin::RunningCall() == nullptr || getpid() != owner) return;
   Tell(kExited);
   StandStill();
 }
@@ -68,6 +71,14 @@ std::string TextOf(int what, absl::Duration call_limit) {
   return absl::StrCat("crashed with signal ", what, " (", strsignal(what), ")");
 }
 
+// What an end that runs no handlers of atexit would hide: a process that a plug-in ended would look
+// like one that is done. Plug-ins, and whatever else asks the dynamic linker, find these before the
+// C library's own.
+[[noreturn]] void EndAtOnce(int status) {
+  OnExit();
+  while (true) syscall(SYS_exit_group, status);
+}
+
 }  // namespace
 
 std::unique_ptr<CrashReporter> CrashReporter::Start(CrashReporterOptions options) {
@@ -75,7 +86,7 @@ std::unique_ptr<CrashReporter> CrashReporter::Start(CrashReporterOptions options
 }
 
 CrashReporter::CrashReporter(CrashReporterOptions options) : options_(std::move(options)) {
-  static const bool registered = std::atexit(&OnExit) == 0;
+  static const bool registered = std::atexit(&OnExit) == 0 && std::at_quick_exit(&OnExit) == 0;
   if (!registered || pipe2(pipe_ends, O_CLOEXEC) != 0) {
     Log(LogLevel::kError, "crashes of plug-ins will not be reported", {});
     return;
@@ -87,6 +98,7 @@ CrashReporter::CrashReporter(CrashReporterOptions options) : options_(std::move(
     sigemptyset(&action.sa_mask);
     sigaction(kSignals[i], &action, &previous[i]);
   }
+  owner = getpid();
   active = true;
   thread_ = std::thread([this] { Watch(); });
 }
@@ -175,3 +187,10 @@ void UseAlternateStack() {
 }
 
 }  // namespace plumbline::worker
+
+extern "C" {
+
+[[noreturn]] void _exit(int status) { plumbline::worker::EndAtOnce(status); }
+[[noreturn]] void _Exit(int status) noexcept { plumbline::worker::EndAtOnce(status); }
+
+}  // extern "C"

@@ -13,10 +13,9 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/host_and_port.h"
 #include "common/http_connection.h"
 #include "common/status.h"
 
@@ -34,33 +33,6 @@ constexpr char kTls12Ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 // Until a connection has ended that makes room for another.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
-
-struct HostAndPort {
-  std::string host;
-  int port;
-};
-
-absl::StatusOr<HostAndPort> ParseAddress(absl::string_view address) {
-  const auto refuse = [address](absl::string_view why) {
-    return FieldError("http address", absl::StrCat(Quoted(address), " ", why),
-                      "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535");
-  };
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos || colon == 0) return refuse("has no host and port");
-  absl::string_view host = address.substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) {
-    if (!absl::ConsumeSuffix(&host, "]")) return refuse("has an unclosed bracket");
-  } else if (host.find(':') != absl::string_view::npos) {
-    return refuse("has several colons");
-  }
-  int port = 0;
-  const absl::string_view port_text = address.substr(colon + 1);
-  if (port_text.find_first_not_of("0123456789") != absl::string_view::npos ||
-      !absl::SimpleAtoi(port_text, &port) || port > 65535) {
-    return refuse("has no valid port");
-  }
-  return HostAndPort{std::string(host), port};
-}
 
 // Half of the files that the process may have open belong to the rest of the daemon.
 HttpLimits WithinProcessLimits(HttpLimits limits) {
@@ -84,7 +56,10 @@ class HttpServer::Impl {
   int port() const { return port_; }
 
   absl::Status Start(absl::string_view address) {
-    PLUMBLINE_ASSIGN_OR_RETURN(const HostAndPort parsed, ParseAddress(address));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const HostAndPort parsed,
+        ParseHostAndPort(address, 0, "http address",
+                         "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535"));
     error_code error;
     tcp::resolver resolver(io_);
     const auto found =

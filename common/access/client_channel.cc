@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/files.h"
+#include "common/host_and_port.h"
 #include "common/status.h"
 
 namespace plumbline {
@@ -32,6 +33,11 @@ constexpr unsigned kWatchSeconds = 1;
 bool IsOnThisMachine(absl::string_view server) {
   return absl::StartsWith(server, "unix:") || absl::StartsWith(server, "localhost:") ||
          absl::StartsWith(server, "127.") || absl::StartsWith(server, "[::1]:");
+}
+
+absl::Status CheckServer(absl::string_view server) {
+  if (absl::StartsWith(server, "unix:") && server.size() > 5) return absl::OkStatus();
+  return ParseHostAndPort(server, 1, "--server", "HOST:PORT, [IPV6]:PORT or unix:PATH").status();
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
@@ -114,6 +120,7 @@ class ClientChannels::Token {
 
 absl::StatusOr<ClientChannels> ClientChannels::Load(const std::string& server,
                                                     const ClientFiles& files) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckServer(server));
   ClientChannels channels;
   channels.server_ = server;
   channels.credentials_ = grpc::InsecureChannelCredentials();

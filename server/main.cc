@@ -1,5 +1,6 @@
 // plumbline-server: the coordinator.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -166,7 +167,17 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   return absl::OkStatus();
 }
 
+// As many files as the process may have, not as many as it is given at first: gRPC takes every
+// connection, and without files there is neither HTTP nor a certificate that can be read again.
+void TakeEveryFile() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int Main(int argc, char** argv) {
+  TakeEveryFile();
   Flags flags;
   CLI::App app(
       "The coordinator of Plumbline: takes jobs, gives their tasks to workers, and keeps "

@@ -176,7 +176,8 @@ TEST(HttpServerTest, ClientsThatDawdleStarveNobody) {
   for (int i = 0; i < 200; ++i) {
     slow.emplace_back(server.port());
     if (i % 3 == 1) slow.back().Send("GET /healthz HT");
-    if (i % 3 == 2) slow.back().Send("POST /post HTTP/1.1\r\nContent-Length: 100\r\n\r\nx");
+    if (i % 3 == 2)
+      slow.back().Send("POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
   }
   httplib::Client client = ClientOf(server);
   const auto start = std::chrono::steady_clock::now();
@@ -198,13 +199,13 @@ TEST(HttpServerTest, DawdlersAreCutOff) {
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   EXPECT_EQ(RawClient(server.port()).ReadAll(), "");
   const RawClient header(server.port());
-  header.Send("GET / HTTP/1.1\r\nA");
+  header.Send("GET / HTTP/1.1\r\nHost: a\r\nA");
   EXPECT_EQ(header.ReadAll(), "");
   const RawClient body(server.port());
-  body.Send("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nx");
+  body.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx");
   EXPECT_EQ(body.ReadAll(), "");
   const RawClient idle(server.port());
-  idle.Send("GET / HTTP/1.1\r\n\r\n");
+  idle.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(idle.ReadAll(), HasSubstr("200 OK"));
 }
 
@@ -217,7 +218,7 @@ TEST(HttpServerTest, AboveTheLimitTheOneThatWaitedLongestGoes) {
   std::vector<RawClient> clients;
   for (int i = 0; i < 8; ++i) clients.emplace_back(server.port());
   const RawClient newest(server.port());
-  newest.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  newest.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(newest.ReadAll(), HasSubstr("200 OK"));
   EXPECT_EQ(clients[0].ReadAll(), "");
 }
@@ -238,14 +239,14 @@ TEST(HttpServerTest, AboveTheLimitOneWhoIsStuckGoesWhereNoneWaits) {
   std::vector<RawClient> clients;
   for (int i = 0; i < 4; ++i) {
     clients.emplace_back(server.port());
-    clients.back().Send("GET /much HTTP/1.1\r\n\r\n");
+    clients.back().Send("GET /much HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_THAT(clients.back().ReadUntil("\r\n"), HasSubstr("200 OK"));
   }
   // It may come before the others count as stuck.
   std::string answer;
   for (int i = 0; i < 600 && answer.empty(); ++i) {
     const RawClient newest(server.port());
-    newest.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    newest.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     answer = newest.ReadAll();
     if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -260,28 +261,77 @@ TEST(HttpServerTest, HostileMessages) {
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"nonsense\r\n\r\n", "400"},
-      {"GET /%zz HTTP/1.1\r\n\r\n", "400"},
-      {"GET http://other/ HTTP/1.1\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", "400"},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n", "413"},
+      {"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
+      {"GET http://other/ HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+       "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+       "400"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n", "413"},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400"},
-      {"POST / HTTP/1.1\r\nContent-Length: 7000000\r\n\r\n", "413"},
-      {"POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + std::string(2000, 'x'), "503"},
-      {"GET / HTTP/1.1\r\nA: " + std::string(20000, 'a') + "\r\n\r\n", "431"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7000000\r\n\r\n", "413"},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n" + std::string(2000, 'x'),
+       "503"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(20000, 'a') + "\r\n\r\n", "431"},
       {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"},
-      {"GET / HTTP/1.1\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n", "400"},
-      {"GET /a\x01b HTTP/1.1\r\n\r\n", "400"},
-      {"GET / HTTP/1.1\r\nContent-Length : 1\r\n\r\n", "400"},
-      {"PUT / HTTP/1.1\r\n\r\n", "405"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n", "400"},
+      {"GET /a\x01b HTTP/1.1\r\nHost: a\r\n\r\n", "400"},
+      {"GET / HTTP/1.1\r\nHost: a\r\nContent-Length : 1\r\n\r\n", "400"},
+      {"POST / HTTP/1.1\r\n\r\n", "400"},
+      {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"},
+      {"PUT / HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
   };
   for (const auto& [message, status] : cases) {
     const RawClient client(server.port());
     client.Send(message);
     EXPECT_THAT(client.ReadUntil("\r\n"), HasSubstr(" " + status + " ")) << message.substr(0, 90);
   }
+}
+
+// What cannot be told from the next request is never read as one.
+TEST(HttpServerTest, AnUnknownTransferEncodingEndsTheConnection) {
+  HttpServer server;
+  server.Handle("GET", "/*", [](const HttpRequest&) { return HttpResponse(); });
+  server.Handle("POST", "/*", [](const HttpRequest&) { return HttpResponse(); });
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  for (const char* const fields :
+       {"Transfer-Encoding: xchunked\r\n", "Transfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n",
+        "Transfer-Encoding:\r\n", "Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"}) {
+    for (const char* const method : {"GET", "POST", "DELETE"}) {
+      const RawClient client(server.port());
+      client.Send(absl::StrCat(method, " / HTTP/1.1\r\nHost: a\r\n", fields,
+                               "\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
+      const std::string answer = client.ReadAll();
+      EXPECT_THAT(answer, ::testing::MatchesRegex("HTTP/1.1 (400|501) (.|\n)*")) << fields;
+      EXPECT_EQ(answer.rfind("HTTP/1.1"), 0u) << fields << answer;
+    }
+  }
+  const RawClient client(server.port());
+  client.Send("GET / HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_THAT(answer, HasSubstr(" 400 "));
+  EXPECT_EQ(answer.rfind("HTTP/1.1"), 0u) << answer;
+}
+
+TEST(HttpServerTest, TrailersAreNoHeaders) {
+  HttpServer server;
+  server.Handle("POST", "/", [](const HttpRequest& request) {
+    HttpResponse response;
+    response.body = absl::StrCat(request.body, " ", request.headers.count("authorization"), " ",
+                                 request.headers.at("host"));
+    return response;
+  });
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  const RawClient client(server.port());
+  client.Send(
+      "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n"
+      "3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\nHost: b\r\n\r\n");
+  EXPECT_THAT(client.ReadAll(), ::testing::EndsWith("\r\n\r\nabc 0 a"));
 }
 
 // A body that was announced and does not come keeps nobody's place.
@@ -298,11 +348,11 @@ TEST(HttpServerTest, OnlyWhatHasComeOfBodiesCounts) {
   std::vector<RawClient> liars;
   for (int i = 0; i < 8; ++i) {
     liars.emplace_back(server.port());
-    liars.back().Send("POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\nx");
+    liars.back().Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx");
   }
   for (int i = 0; i < 3; ++i) {
     const RawClient client(server.port());
-    client.Send("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" +
+    client.Send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 900\r\n\r\n" +
                 std::string(900, 'x'));
     EXPECT_THAT(client.ReadAll(), HasSubstr("900 bytes"));
   }
@@ -341,7 +391,7 @@ TEST(HttpServerTest, NoValueOfAHeaderLeavesItsLine) {
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   for (const char* const path : {"/type", "/header", "/stream"}) {
     const RawClient client(server.port());
-    client.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nConnection: close\r\n\r\n"));
+    client.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     const std::string answer = client.ReadAll();
     EXPECT_THAT(answer, Not(HasSubstr("Set-Cookie"))) << path;
     EXPECT_THAT(answer, Not(HasSubstr("script"))) << path;
@@ -359,7 +409,8 @@ TEST(HttpServerTest, PipelinedRequestsAreAnsweredInOrder) {
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   const RawClient client(server.port());
   std::string requests;
-  for (int i = 0; i < 20; ++i) absl::StrAppend(&requests, "GET /r", i, ". HTTP/1.1\r\n\r\n");
+  for (int i = 0; i < 20; ++i)
+    absl::StrAppend(&requests, "GET /r", i, ". HTTP/1.1\r\nHost: a\r\n\r\n");
   client.Send(requests + "GET /end HTTP/1.0\r\n\r\n");
   const std::string all = client.ReadAll();
   size_t at = 0;
@@ -417,7 +468,7 @@ TEST(HttpServerTest, AStreamGoesNoFasterThanItsReaderAndEndsWithIt) {
                       });
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   auto client = std::make_unique<RawClient>(server.port());
-  client->Send("GET /stream HTTP/1.1\r\n\r\n");
+  client->Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
   {
     absl::MutexLock lock(&mutex);
     mutex.Await(absl::Condition(
@@ -476,7 +527,7 @@ TEST(HttpServerTest, AReaderThatStopsIsCutOff) {
   });
   ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
   const RawClient client(server.port());
-  client.Send("GET / HTTP/1.1\r\n\r\n");
+  client.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   client.ReadUntil("\r\n\r\n");
   ASSERT_TRUE(given_up.WaitForNotificationWithTimeout(absl::Minutes(1)));
   // What is read from now on is what the sockets held then.

@@ -182,7 +182,36 @@ void StreamConnection::RefuseMessage(ErrorCode error) {
   }
 }
 
+int StreamConnection::HeadRefusal() const {
+  const http::request<http::buffer_body>& message = parser_->get();
+  // Of two the first would count here, and the second for somebody in between.
+  if (message.count(http::field::host) > 1 || message.count(http::field::authorization) > 1) {
+    return 400;
+  }
+  if (message.version() >= 11 && message.count(http::field::host) == 0) return 400;
+  const size_t encodings = message.count(http::field::transfer_encoding);
+  if (encodings == 0) return 0;
+  if (message.version() < 11) return 400;
+  // The parser takes a body of any other for none, and would read it as the next request.
+  const bool chunked =
+      encodings == 1 &&
+      absl::EqualsIgnoreCase(View(message[http::field::transfer_encoding]), "chunked");
+  return chunked ? 0 : 501;
+}
+
 void StreamConnection::ReadBody() {
+  if (const int status = HeadRefusal(); status != 0) {
+    last_ = true;
+    BeginExchange();
+    Respond(ErrorResponse(status));
+    return;
+  }
+  // Now: what follows the body as a trailer is no header.
+  headers_.clear();
+  for (const auto& field : parser_->get()) {
+    headers_.emplace(absl::AsciiStrToLower(View(field.name_string())),
+                     std::string(View(field.value())));
+  }
   body_.clear();
   Limit(shared_.limits.body_timeout);
   if (absl::EqualsIgnoreCase(View(parser_->get()[http::field::expect]), "100-continue")) {
@@ -240,19 +269,13 @@ void StreamConnection::Dispatch() {
   HttpRequest request;
   request.method = std::string(View(message.method_string()));
   std::optional<HttpTarget> target = ParseHttpTarget(View(message.target()));
-  // Of two the first would count here, and the second for somebody in between.
-  const bool ambiguous =
-      message.count(http::field::host) > 1 || message.count(http::field::authorization) > 1;
-  if (!target.has_value() || ambiguous) {
+  if (!target.has_value()) {
     Respond(ErrorResponse(400));
     return;
   }
   request.path = std::move(target->path);
   request.query = std::move(target->query);
-  for (const auto& field : message) {
-    request.headers.emplace(absl::AsciiStrToLower(View(field.name_string())),
-                            std::string(View(field.value())));
-  }
+  request.headers = std::exchange(headers_, {});
   request.client_certificate = client_certificate_;
   request.body = std::move(body_);
   body_.clear();

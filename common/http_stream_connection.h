@@ -9,6 +9,7 @@
 #include <boost/beast/http.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,8 @@ class StreamConnection final : public Connection,
   // Answers what is no request; the rest of the connection cannot be read.
   void RefuseMessage(ErrorCode error);
   void ReadBody();
+  // The status to refuse what was read of the request with, before its body; 0: none.
+  int HeadRefusal() const;
   // The next piece of it.
   void ReadRest();
   // Keeps a piece, if there is room for it.
@@ -115,6 +118,7 @@ class StreamConnection final : public Connection,
   std::optional<boost::beast::http::request_parser<boost::beast::http::buffer_body>> parser_;
   std::vector<char> piece_;  // Of a body that is being read.
   std::string body_;
+  std::map<std::string, std::string> headers_;  // Of the request whose body is being read.
   std::string client_certificate_;
   int64_t taken_bytes_ = 0;
   // Of the clock of timer_, when what is being written was begun; 0: nothing is.

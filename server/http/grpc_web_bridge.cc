@@ -23,6 +23,15 @@
 namespace plumbline::server {
 namespace {
 
+// Of a call's path and metadata. gRPC takes 8 KiB of all headers, its own among them; more would
+// break the channel that all callers share.
+constexpr size_t kMaxMetadataBytes = 4 << 10;
+
+// As HTTP/2 counts a header, RFC 9113, 6.5.2.
+size_t HeaderBytes(absl::string_view name, absl::string_view value) {
+  return name.size() + value.size() + 32;
+}
+
 std::string BytesOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   std::string bytes;
@@ -197,6 +206,24 @@ void GrpcWebBridge::Handle(HttpRequest request, std::shared_ptr<HttpStream> stre
            stream);
     return;
   }
+  const std::string& name = request.client_certificate;
+  std::string certificate;
+  if (!name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isprint)) {
+    certificate = certificate_metadata_(name);
+  }
+  const size_t metadata_bytes = HeaderBytes(":path", request.path) +
+                                HeaderBytes("authorization", token) +
+                                HeaderBytes(Gatekeeper::kCertificateMetadata, certificate);
+  if (metadata_bytes > kMaxMetadataBytes) {
+    Refuse(*form,
+           FieldError("metadata",
+                      absl::StrCat("path, authorization and certificate have ", metadata_bytes,
+                                   " bytes together"),
+                      absl::StrCat("at most ", kMaxMetadataBytes,
+                                   " bytes of names and values, with 32 more for each")),
+           stream);
+    return;
+  }
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = channel_->Get();
   if (!channel.ok()) {
     Refuse(*form, channel.status(), stream);
@@ -209,9 +236,8 @@ void GrpcWebBridge::Handle(HttpRequest request, std::shared_ptr<HttpStream> stre
     call->context()->set_deadline(absl::ToChronoTime(SystemClock()->Now() + *timeout));
   }
   if (!token.empty()) call->context()->AddMetadata("authorization", token);
-  if (const std::string& name = request.client_certificate;
-      !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isprint)) {
-    call->context()->AddMetadata(Gatekeeper::kCertificateMetadata, certificate_metadata_(name));
+  if (!certificate.empty()) {
+    call->context()->AddMetadata(Gatekeeper::kCertificateMetadata, certificate);
   }
   call->Start(request.path);
 }

@@ -83,22 +83,27 @@ class GrpcWebBridgeTest : public testing::Test {
 
   // Asks for the stream, reads the beginning of the answer and no more. The socket.
   int BeginToRead() const {
+    const int socket = Ask("Stream", "");
+    char buffer[16];
+    EXPECT_EQ(recv(socket, buffer, sizeof(buffer), MSG_WAITALL), 16);
+    EXPECT_TRUE(absl::StartsWith(std::string(buffer, 16), "HTTP/1.1 200 OK"));
+    return socket;
+  }
+
+  // Calls `method`, with more `headers`. The socket.
+  int Ask(const std::string& method, const std::string& headers) const {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<uint16_t>(http_->port()));
     EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const std::string request = absl::StrCat(
-        "POST /test.Service/Stream HTTP/1.1\r\nContent-Type: application/grpc-web\r\n"
-        "Content-Length: 5\r\n\r\n",
-        std::string(5, '\0'));
+    const std::string request =
+        absl::StrCat("POST /test.Service/", method,
+                     " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web\r\n",
+                     headers, "Content-Length: 5\r\n\r\n", std::string(5, '\0'));
     EXPECT_EQ(send(socket, request.data(), request.size(), 0),
               static_cast<ssize_t>(request.size()));
-    char buffer[16];
-    EXPECT_EQ(recv(socket, buffer, sizeof(buffer), MSG_WAITALL), 16);
-    EXPECT_TRUE(absl::StartsWith(std::string(buffer, 16), "HTTP/1.1 200 OK"));
-    EXPECT_EQ(endless_.begun, 1);
     return socket;
   }
 
@@ -133,6 +138,45 @@ TEST_F(GrpcWebBridgeTest, AReaderThatLeavesEndsTheCall) {
   limits.write_timeout = absl::Hours(1);
   Start(limits);
   close(BeginToRead());
+  AwaitEnd();
+}
+
+// All callers share one channel, which more metadata than gRPC takes would break for all of them.
+TEST_F(GrpcWebBridgeTest, TooMuchMetadataIsRefusedForItsCallerAlone) {
+  HttpLimits limits;
+  limits.write_timeout = absl::Hours(1);
+  Start(limits);
+  const int other = BeginToRead();
+  EXPECT_EQ(endless_.begun, 1);
+  for (const size_t size : {4096, 8000, 12000}) {
+    const std::string much(size, 'a');
+    for (const int socket :
+         {Ask("Stream", absl::StrCat("Connection: close\r\nAuthorization: ", much, "\r\n")),
+          Ask(much, "Connection: close\r\n")}) {
+      std::string answer;
+      char buffer[4096];
+      ssize_t read = 0;
+      while ((read = recv(socket, buffer, sizeof(buffer), 0)) > 0) {
+        answer.append(buffer, static_cast<size_t>(read));
+      }
+      EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 3\r\n")) << answer;
+      EXPECT_TRUE(absl::StrContains(answer, "at most 4096 bytes")) << answer;
+      close(socket);
+    }
+  }
+  EXPECT_EQ(endless_.begun, 1);
+  EXPECT_EQ(endless_.open, 1);
+  // A long token that is allowed is a call, and the other caller's goes on.
+  const int allowed =
+      Ask("Stream", absl::StrCat("Authorization: ", std::string(3900, 'a'), "\r\n"));
+  std::string piece(1 << 20, '\0');
+  for (const int socket : {allowed, other}) {
+    EXPECT_EQ(recv(socket, piece.data(), piece.size(), MSG_WAITALL),
+              static_cast<ssize_t>(piece.size()));
+  }
+  EXPECT_EQ(endless_.begun, 2);
+  close(allowed);
+  close(other);
   AwaitEnd();
 }
 

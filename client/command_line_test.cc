@@ -1,6 +1,11 @@
 #include "client/command_line.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -229,6 +234,29 @@ TEST(CommandLineTest, RulesAndBundlesAreFiles) {
   const auto verdict = ParseAs<RecomputeVerdict>({"verdict", "not/there"});
   EXPECT_EQ(GetFieldViolations(VerdictRequest(verdict, &NameAsArtifact).status()).at(0).field,
             "BUNDLE");
+}
+
+TEST(CommandLineTest, ABundleOfOthersHoldsRegularFilesAlone) {
+  namespace fs = std::filesystem;
+  const std::string folder = absl::StrCat(testing::TempDir(), "/bundle_entries.", getpid());
+  fs::create_directory(folder);
+  std::ofstream(absl::StrCat(folder, "/a.json")) << "{}";
+  const auto verdict = ParseAs<RecomputeVerdict>({"verify", folder.c_str()});
+  EXPECT_EQ(VerdictRequest(verdict, &NameAsArtifact)->spec.verdict().files_size(), 1);
+  const std::string entry = absl::StrCat(folder, "/report.json");
+  const auto refused = [&] {
+    const absl::Status status = VerdictRequest(verdict, &NameAsArtifact).status();
+    fs::remove(entry);
+    return std::string(status.message());
+  };
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+  EXPECT_THAT(refused(), HasSubstr("report.json: is no regular file; accepted: a regular file"));
+  fs::create_symlink("a.json", entry);
+  EXPECT_THAT(refused(), HasSubstr("report.json: is a symbolic link; accepted: a regular file"));
+  fs::create_directory(entry);
+  EXPECT_THAT(refused(), HasSubstr("report.json: is no regular file; accepted: a regular file"));
+  EXPECT_TRUE(VerdictRequest(verdict, &NameAsArtifact).ok());
+  fs::remove_all(folder);
 }
 
 TEST(CommandLineTest, EveryFlagOfABlockReplayReachesItsField) {

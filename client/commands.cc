@@ -119,8 +119,14 @@ class CommandRunner {
       return input;
     }
     if (ParseWorkerPath(written, path_style(), &input)) return input;
+    return Upload(flag, written, UploadKind::kInput);
+  }
+
+  absl::StatusOr<v1::InputFile> Upload(absl::string_view flag, absl::string_view written,
+                                       UploadKind kind) {
+    v1::InputFile input;
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
-                               UploadFile(session_.get(), flag, std::string(written)));
+                               UploadFile(session_.get(), flag, std::string(written), kind));
     input.set_artifact(artifact);
     uploads_.emplace_back(artifact, std::string(written));
     return input;
@@ -239,8 +245,11 @@ class CommandRunner {
         [&](const InputResolver& resolve) { return CompareRulesRequest(command, resolve); });
   }
   Result Do(const RecomputeVerdict& command) {
-    return SubmitFiles(
-        [&](const InputResolver& resolve) { return VerdictRequest(command, resolve); });
+    return SubmitFiles([&](const InputResolver&) {
+      return VerdictRequest(command, [this](absl::string_view flag, absl::string_view written) {
+        return Upload(flag, written, UploadKind::kBundleEntry);
+      });
+    });
   }
   Result Do(const VerifyCheckpoint& command) {
     return Submit(HasUploads(command), /*plugins=*/{}, [&](const InputResolver& resolve) {

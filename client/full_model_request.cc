@@ -1,4 +1,6 @@
 // Requests for full models, for what judges them, and for sweeps.
+#include <unistd.h>
+
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -166,6 +168,12 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                       absl::StrCat(Quoted(flags.bundle), " is no bundle",
                                    error ? absl::StrCat(": ", error.message()) : ""),
                       "a folder that --bundle wrote");
+  }
+  // All before the first is uploaded.
+  for (const std::string& name : names) {
+    const absl::StatusOr<int> entry = OpenEntry(absl::StrCat(flags.bundle, "/", name));
+    if (!entry.ok()) return FieldError("BUNDLE", entry.status().message());
+    close(*entry);
   }
   JobRequest request;
   auto& files = *request.spec.mutable_verdict()->mutable_files();

@@ -1,8 +1,10 @@
 // Requests for comparisons of media.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -24,8 +26,12 @@ std::string LabelOf(const std::string& written) {
 // Whether a worker without FFmpeg could not read it, as far as can be told here.
 bool IsMp4(const std::string& written) {
   char head[8] = {};
-  std::ifstream(written, std::ios::binary).read(head, sizeof(head));
-  return std::memcmp(head + 4, "ftyp", 4) == 0;
+  // A FIFO must not be waited for: neither open does so, nor pread, which fails on it.
+  const int descriptor = open(written.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const ssize_t count = pread(descriptor, head, sizeof(head), 0);
+  close(descriptor);
+  return count == sizeof(head) && std::memcmp(head + 4, "ftyp", 4) == 0;
 }
 
 }  // namespace

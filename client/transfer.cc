@@ -38,26 +38,15 @@ std::string FolderOf(const std::string& path) {
 // shortens meanwhile is then an error and not a signal.
 class InputReader {
  public:
-  static absl::StatusOr<InputReader> Open(const std::string& path) {
-    InputReader reader(path, open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat info = {};
-    if (reader.descriptor_ < 0 || fstat(reader.descriptor_, &info) != 0) {
-      return FileError(path, "cannot open", errno);
+  static absl::StatusOr<InputReader> Open(const std::string& path, UploadKind kind) {
+    if (kind == UploadKind::kBundleEntry) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenEntry(path));
+      return Read(InputReader(path, descriptor));
     }
-    if (!S_ISREG(info.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": is no regular file"));
-    }
-    reader.size_ = static_cast<size_t>(info.st_size);
-    if (reader.size_ == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
-    }
-    Sha256 digest;
-    for (size_t offset = 0; offset < reader.size_; offset += kChunkBytes) {
-      PLUMBLINE_ASSIGN_OR_RETURN(const std::string chunk, reader.Chunk(offset));
-      digest.Update(chunk);
-    }
-    reader.sha256_ = digest.FinishHex();
-    return reader;
+    // O_NONBLOCK: opening a FIFO must not wait for its writer.
+    InputReader reader(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (reader.descriptor_ < 0) return FileError(path, "cannot open", errno);
+    return Read(std::move(reader));
   }
 
   InputReader(InputReader&& other) noexcept
@@ -92,6 +81,29 @@ class InputReader {
   }
 
  private:
+  // Takes the size and the digest of what was opened.
+  static absl::StatusOr<InputReader> Read(InputReader reader) {
+    struct stat info = {};
+    if (fstat(reader.descriptor_, &info) != 0) {
+      return FileError(reader.path_, "cannot stat", errno);
+    }
+    if (!S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.path_, ": is no regular file; accepted: a regular file"));
+    }
+    reader.size_ = static_cast<size_t>(info.st_size);
+    if (reader.size_ == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(reader.path_, ": the file is empty"));
+    }
+    Sha256 digest;
+    for (size_t offset = 0; offset < reader.size_; offset += kChunkBytes) {
+      PLUMBLINE_ASSIGN_OR_RETURN(const std::string chunk, reader.Chunk(offset));
+      digest.Update(chunk);
+    }
+    reader.sha256_ = digest.FinishHex();
+    return reader;
+  }
+
   InputReader(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   std::string path_;
@@ -171,7 +183,7 @@ class Receiver {
 
 absl::StatusOr<std::string> UploadFile(Session* session, absl::string_view flag,
                                        const std::string& path, UploadKind kind) {
-  const absl::StatusOr<InputReader> input = InputReader::Open(path);
+  const absl::StatusOr<InputReader> input = InputReader::Open(path, kind);
   if (!input.ok()) return FieldError(flag, input.status().message());
   absl::StatusOr<std::string> artifact = absl::UnknownError("");
   for (int attempt = 0; attempt < kUploadAttempts; ++attempt) {

@@ -14,7 +14,11 @@
 
 namespace plumbline::client {
 
-enum class UploadKind { kInput, kPlugin };
+enum class UploadKind {
+  kInput,
+  kPlugin,
+  kBundleEntry,  // An input of a folder that somebody else made: a link in it is not followed.
+};
 
 // Uploads the file at `path` and returns the artifact's name. Bytes that the coordinator has
 // already are not sent. INVALID_ARGUMENT with a violation of `flag` for a file that cannot be read

@@ -14,8 +14,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/private_file.h"
 #include "common/status.h"
 
 namespace plumbline {
@@ -44,14 +46,9 @@ absl::Status SyncFolderOf(const std::string& path) {
   return result == 0 ? absl::OkStatus() : FileError(folder, "cannot sync", error_number);
 }
 
-}  // namespace
-
-absl::Status FileError(absl::string_view path, absl::string_view action, int error_number) {
-  return absl::ErrnoToStatus(error_number, absl::StrCat(path, ": ", action));
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenForReading(path));
+// The whole of a regular file, which is closed.
+absl::StatusOr<std::string> ReadAndClose(const std::string& path, int descriptor,
+                                         size_t max_bytes) {
   const absl::Cleanup closer = [descriptor] { close(descriptor); };
   struct stat info;
   if (fstat(descriptor, &info) != 0) return FileError(path, "cannot stat", errno);
@@ -75,6 +72,65 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
     if (static_cast<size_t>(count) > max_bytes - contents.size()) return too_large();
     contents.append(buffer, count);
   }
+}
+
+}  // namespace
+
+absl::Status FileError(absl::string_view path, absl::string_view action, int error_number) {
+  return absl::ErrnoToStatus(error_number, absl::StrCat(path, ": ", action));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenForReading(path));
+  return ReadAndClose(path, descriptor, max_bytes);
+}
+
+absl::StatusOr<PrivateFile> ReadPrivateFile(const std::string& path, size_t max_bytes) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenForReading(path));
+  absl::Cleanup closer = [descriptor] { close(descriptor); };
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) return FileError(path, "cannot stat", errno);
+  if (S_ISREG(info.st_mode) && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": its mode ", absl::StrFormat("%04o", info.st_mode & 07777),
+        " lets others than its owner write it; accepted: no writing by group and others, e.g. "
+        "after `chmod 600 ",
+        path, "`"));
+  }
+  std::move(closer).Cancel();
+  PrivateFile file;
+  file.others_may_read = (info.st_mode & S_IROTH) != 0;
+  PLUMBLINE_ASSIGN_OR_RETURN(file.text, ReadAndClose(path, descriptor, max_bytes));
+  return file;
+}
+
+absl::StatusOr<int> OpenEntry(const std::string& path) {
+  constexpr absl::string_view kAccepted = "; accepted: a regular file";
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (descriptor < 0) {
+    const int error_number = errno;
+    struct stat info;
+    // What open says of a link or of a socket says not what it is.
+    if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, S_ISLNK(info.st_mode) ? ": is a symbolic link" : ": is no regular file",
+          kAccepted));
+    }
+    return FileError(path, "cannot open", error_number);
+  }
+  struct stat info;
+  const bool known = fstat(descriptor, &info) == 0;
+  const int error_number = errno;
+  if (known && S_ISREG(info.st_mode)) return descriptor;
+  close(descriptor);
+  if (!known) return FileError(path, "cannot stat", error_number);
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is no regular file", kAccepted));
+}
+
+absl::StatusOr<std::string> ReadEntry(const std::string& path, size_t max_bytes) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenEntry(path));
+  return ReadAndClose(path, descriptor, max_bytes);
 }
 
 AtomicFile::AtomicFile(std::string path, std::string temporary_path, int descriptor)

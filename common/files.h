@@ -19,6 +19,15 @@ absl::Status FileError(absl::string_view path, absl::string_view action, int err
 // file, NOT_FOUND if there is none.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
+// A descriptor of the regular file that `path` itself names, opened for reading as OpenForReading
+// does; the caller closes it. Of a folder that somebody else made, e.g. an evidence bundle:
+// INVALID_ARGUMENT for a link, wherever it leads, a FIFO, a folder, a device; NOT_FOUND if there is
+// none. Links on the way to the folder are followed.
+absl::StatusOr<int> OpenEntry(const std::string& path);
+
+// ReadFile of what OpenEntry opens.
+absl::StatusOr<std::string> ReadEntry(const std::string& path, size_t max_bytes);
+
 // From now on no file of this process is opened below one of `folders` through a link that leads
 // out of that folder, whoever opens it by whatever path, and whatever was put there since the path
 // was checked: the kernel resolves the path beneath the folder as it is now. Absolute links lead

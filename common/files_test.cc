@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/mapped_file.h"
+#include "common/private_file.h"
 
 namespace plumbline {
 namespace {
@@ -66,6 +67,46 @@ TEST_F(FilesTest, ReadsNothingButRegularFiles) {
   EXPECT_EQ(ReadFile(folder_, 1).status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   EXPECT_EQ(ReadFile(Path("fifo"), 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FilesTest, AnEntryIsARegularFileOfTheFolder) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "one").ok());
+  EXPECT_EQ(*ReadEntry(Path("f"), 3), "one");
+  EXPECT_EQ(ReadEntry(Path("f"), 2).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadEntry(Path("none"), 1).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  fs::create_directory(Path("sub"));
+  fs::create_symlink("f", Path("link"));
+  fs::create_symlink("nowhere", Path("dangling"));
+  for (const char* name : {"fifo", "sub", "link", "dangling"}) {
+    const absl::Status status = ReadEntry(Path(name), 3).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(Path(name) + ": is ")) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("accepted: a regular file")) << name;
+  }
+  EXPECT_EQ(*ReadFile(Path("link"), 3), "one");
+}
+
+TEST_F(FilesTest, WhatOthersMayWriteIsNotPrivate) {
+  ASSERT_TRUE(WriteFileAtomically(Path("f"), "one").ok());
+  fs::create_symlink("f", Path("link"));  // As mounted secrets are.
+  for (const mode_t mode : {0400, 0600, 0440, 0640, 0444, 0644}) {
+    ASSERT_EQ(chmod(Path("f").c_str(), mode), 0);
+    const absl::StatusOr<PrivateFile> file = ReadPrivateFile(Path("link"), 3);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->text, "one");
+    EXPECT_EQ(file->others_may_read, (mode & 04) != 0) << mode;
+  }
+  for (const mode_t mode : {0620, 0660, 0602, 0646, 0666}) {
+    ASSERT_EQ(chmod(Path("f").c_str(), mode), 0);
+    const absl::Status status = ReadPrivateFile(Path("f"), 3).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << mode;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600 " + Path("f"))) << mode;
+  }
+  EXPECT_THAT(std::string(ReadPrivateFile(Path("f"), 3).status().message()), HasSubstr("0666"));
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(ReadPrivateFile(Path("fifo"), 3).ok());
+  EXPECT_EQ(ReadPrivateFile(Path("none"), 3).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(FilesTest, WritesAtomically) {

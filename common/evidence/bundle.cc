@@ -192,7 +192,7 @@ absl::StatusOr<BundleFiles> ReadBundle(const std::string& directory) {
       return FieldError(directory, absl::StrCat("holds ", Quoted(name)),
                         "names of letters, digits, '.', '_' and '-'");
     }
-    PLUMBLINE_ASSIGN_OR_RETURN(files[name], ReadFile(entry->path().string(), kMostFileBytes));
+    PLUMBLINE_ASSIGN_OR_RETURN(files[name], ReadEntry(entry->path().string(), kMostFileBytes));
     bytes += files[name].size();
     if (files.size() > kMostFiles || bytes > kMostBundleBytes) {
       return FieldError(

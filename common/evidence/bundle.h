@@ -36,8 +36,8 @@ absl::StatusOr<BundleFiles> MakeBundle(v1::Report report, const std::vector<std:
 // anything.
 absl::Status WriteBundle(const BundleFiles& files, const std::string& directory);
 
-// Every file of `directory`. INVALID_ARGUMENT if it holds anything but files with plain names or is
-// larger than bundles are; NOT_FOUND if it is not there.
+// Every file of `directory`. INVALID_ARGUMENT if it holds anything but regular files with plain
+// names (no links, FIFOs, folders) or is larger than bundles are; NOT_FOUND if it is not there.
 absl::StatusOr<BundleFiles> ReadBundle(const std::string& directory);
 
 // The report of a bundle. INVALID_ARGUMENT if it is missing or no report.

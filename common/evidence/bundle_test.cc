@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -160,6 +161,18 @@ TEST_F(BundleTest, OnlyPlainFilesAreRead) {
   std::filesystem::create_directory(folder_ + "/folder");
   EXPECT_FALSE(ReadBundle(folder_).ok());
   std::filesystem::remove(folder_ + "/folder");
+  EXPECT_TRUE(ReadBundle(folder_).ok());
+  // Neither waited for...
+  ASSERT_EQ(mkfifo((folder_ + "/fifo.json").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ReadBundle(folder_).status().message()),
+              HasSubstr("fifo.json: is no regular file; accepted: a regular file"));
+  std::filesystem::remove(folder_ + "/fifo.json");
+  // ... nor followed, even to what would pass.
+  std::filesystem::rename(folder_ + "/report.json", folder_ + ".outside");
+  std::filesystem::create_symlink(folder_ + ".outside", folder_ + "/report.json");
+  EXPECT_THAT(std::string(ReadBundle(folder_).status().message()),
+              HasSubstr("report.json: is a symbolic link; accepted: a regular file"));
+  std::filesystem::rename(folder_ + ".outside", folder_ + "/report.json");
   EXPECT_TRUE(ReadBundle(folder_).ok());
   std::ofstream(folder_ + "/.hidden") << "x";
   EXPECT_FALSE(ReadBundle(folder_).ok());

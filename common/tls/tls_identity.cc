@@ -6,10 +6,12 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
+#include "common/private_file.h"
 #include "common/status.h"
 
 namespace plumbline {
@@ -56,7 +58,10 @@ absl::StatusOr<std::string> Read(const std::string& path, absl::string_view fiel
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const TlsFiles& files, absl::Time now) {
   TlsIdentity identity;
   PLUMBLINE_ASSIGN_OR_RETURN(identity.certificate_pem, Read(files.certificate, "tls-cert"));
-  PLUMBLINE_ASSIGN_OR_RETURN(identity.key_pem, Read(files.key, "tls-key"));
+  absl::StatusOr<PrivateFile> key_file = ReadPrivateFile(files.key, kMaxBytes);
+  if (!key_file.ok()) return FieldError("tls-key", key_file.status().message(), "a PEM file");
+  identity.key_pem = std::move(key_file->text);
+  identity.others_may_read_key = key_file->others_may_read;
   const std::vector<Certificate> chain = Certificates(identity.certificate_pem);
   if (chain.empty()) {
     return FieldError("tls-cert", absl::StrCat(files.certificate, " holds no certificate"),

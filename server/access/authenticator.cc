@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/access/token.h"
-#include "common/files.h"
+#include "common/logging.h"
+#include "common/private_file.h"
 #include "common/status.h"
 
 namespace plumbline::server {
@@ -48,14 +49,18 @@ absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Load(const std::st
 }
 
 absl::Status Authenticator::Reload() {
-  PLUMBLINE_ASSIGN_OR_RETURN(std::string text, ReadFile(path_, kMaxBytes));
+  PLUMBLINE_ASSIGN_OR_RETURN(PrivateFile read, ReadPrivateFile(path_, kMaxBytes));
   {
     absl::MutexLock lock(&mutex_);
-    if (entries_ != nullptr && text == text_) return absl::OkStatus();
+    if (entries_ != nullptr && read.text == text_) return absl::OkStatus();
   }
-  PLUMBLINE_ASSIGN_OR_RETURN(AccessFile file, ParseAccessFile(text, path_));
+  PLUMBLINE_ASSIGN_OR_RETURN(AccessFile file, ParseAccessFile(read.text, path_));
   if (file.entries.empty()) {
     return FieldError(path_, "lets nobody in", "one or more entries: plumbline token create");
+  }
+  if (read.others_may_read) {
+    Log(LogLevel::kWarning, "the access file can be read by everybody; chmod 600 it",
+        {{"file", path_}});
   }
   auto entries = std::make_shared<Entries>();
   for (AccessEntry& entry : file.entries) {
@@ -66,7 +71,7 @@ absl::Status Authenticator::Reload() {
     }
   }
   absl::MutexLock lock(&mutex_);
-  text_ = std::move(text);
+  text_ = std::move(read.text);
   entries_ = std::move(entries);
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "common/logging.h"
 #include "common/status.h"
 
 namespace plumbline::server {
@@ -73,6 +74,10 @@ absl::Status ServerTls::Reload() {
       identity_->key_pem == identity.key_pem &&
       identity_->client_ca_pem == identity.client_ca_pem) {
     return absl::OkStatus();
+  }
+  if (identity.others_may_read_key) {
+    Log(LogLevel::kWarning, "the TLS key can be read by everybody; chmod 600 it",
+        {{"file", files_.key}});
   }
   identity_ = std::make_shared<const TlsIdentity>(std::move(identity));
   return absl::OkStatus();

@@ -135,6 +135,14 @@ TEST_F(FaultsTest, AFullDiskRefusesAndLosesNothing) {
     }
     EXPECT_EQ(HealthOf(channel.get(), "readiness"), "NOT_SERVING");
     EXPECT_EQ(HealthOf(channel.get(), "liveness"), "SERVING");
+    // It stays so, whatever is asked of it, through RocksDB's own attempts to recover.
+    const absl::Time until = SystemClock()->Now() + absl::Seconds(1);
+    do {
+      EXPECT_FALSE(Create(Replay({"tiny"})).ok());
+      const v1::CompactRequest compact;
+      EXPECT_FALSE(Call(store_.get(), &v1::StoreService::Stub::Compact, compact).ok());
+    } while (SystemClock()->Now() < until);
+    EXPECT_EQ(HealthOf(channel.get(), "readiness"), "NOT_SERVING");
     // What is there can still be read.
     EXPECT_TRUE(Call(jobs_.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest()).ok());
     coordinator_.reset();

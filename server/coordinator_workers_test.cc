@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
 #include "common/sha256.h"
 #include "common/status.h"
+#include "server/store/store_check.h"
 #include "server/testing/coordinator_fixture.h"
 
 namespace plumbline::server {
@@ -246,6 +248,36 @@ TEST_F(WorkersTest, UploadsAreCheckedAndKept) {
   EXPECT_TRUE(absl::IsNotFound(WriteUpload(upload, 0, "x").status()));
   Restart();
   EXPECT_EQ(Download(artifact, 0, 0).value(), bytes);
+}
+
+TEST_F(WorkersTest, TheSameFileUploadedTwiceIsKeptOnce) {
+  Start();
+  // Neither knows of the other until it finishes, whether its digest is announced or not.
+  for (const bool announce : {false, true}) {
+    const std::string bytes = announce ? "announced" : "not announced";
+    std::vector<std::string> uploads;
+    for (int i = 0; i < 4; ++i) {
+      uploads.push_back(CreateUpload(bytes, announce)->name());
+      ASSERT_TRUE(WriteUpload(uploads.back(), 0, bytes).ok());
+    }
+    std::vector<std::string> artifacts(uploads.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < uploads.size(); ++i) {
+      threads.emplace_back([&, i] {
+        const absl::StatusOr<v1::Artifact> finished =
+            FinishUpload(uploads[i], static_cast<int64_t>(bytes.size()), Sha256Hex(bytes));
+        if (finished.ok()) artifacts[i] = finished->name();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(Download(artifacts[0], 0, 0).value(), bytes);
+    for (const std::string& artifact : artifacts) EXPECT_EQ(artifact, artifacts[0]);
+  }
+  coordinator_.reset();
+  const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(options_.data_dir);
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->problem_count, 0) << absl::StrJoin(check->problems, "\n");
+  EXPECT_EQ(check->artifacts, 2);
 }
 
 TEST_F(WorkersTest, UploadsWithAWrongDigestAreGone) {

@@ -116,7 +116,7 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
   if (!request.sha256().empty()) {
     PLUMBLINE_RETURN_IF_ERROR(CheckSha256(request.sha256(), "sha256"));
     const absl::StatusOr<v1::Artifact> known =
-        api_.store->FindUploadedArtifact(request.sha256(), request.file_name());
+        api_.store->FindUploadedArtifact(request.sha256(), request.file_name(), request.plugin());
     if (known.ok() && known->role() == RoleOf(request.plugin())) {
       upload.set_artifact(known->name());
       upload.set_size_bytes(known->size_bytes());
@@ -177,14 +177,33 @@ absl::StatusOr<v1::Artifact> Uploads::Finish(const Caller& caller,
   *artifact.mutable_create_time() = ToTimestamp(api_.clock->Now());
   const absl::Status finished = api_.files->FinishUpload(request.name(), request.size_bytes(),
                                                          request.sha256(), artifact.name());
-  WriteSet set;
-  if (finished.ok()) {
-    set.PutArtifact(artifact, std::nullopt);
-    set.AppendAudit(api_.dispatcher->Audit(caller, artifact.name()));
+  if (!finished.ok()) {
+    WriteSet set;
+    PLUMBLINE_RETURN_IF_ERROR(Drop(request.name(), &set));
+    return finished;
   }
-  PLUMBLINE_RETURN_IF_ERROR(Drop(request.name(), &set));
-  PLUMBLINE_RETURN_IF_ERROR(finished);
-  return artifact;
+  return Record(caller, request.name(), artifact);
+}
+
+absl::StatusOr<v1::Artifact> Uploads::Record(const Caller& caller, const std::string& upload,
+                                             const v1::Artifact& artifact) {
+  // Of two that finish the same file at once, the second finds what the first has written.
+  absl::MutexLock lock(&record_mutex_);
+  const absl::StatusOr<v1::Artifact> known = api_.store->FindUploadedArtifact(
+      artifact.sha256(), artifact.file_name(), artifact.role() == v1::ARTIFACT_ROLE_PLUGIN);
+  if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
+  const bool shares = known.ok() && known->role() == artifact.role();
+  const v1::Artifact& kept = shares ? *known : artifact;
+  WriteSet set;
+  if (!shares) {
+    // Plug-ins were once indexed as inputs are: such a one moves out of the way.
+    if (known.ok()) set.PutArtifact(*known, std::nullopt);
+    set.PutArtifact(artifact, std::nullopt);
+  }
+  set.AppendAudit(api_.dispatcher->Audit(caller, kept.name()));
+  PLUMBLINE_RETURN_IF_ERROR(Drop(upload, &set));
+  if (shares) api_.files->Delete(artifact.name());
+  return kept;
 }
 
 }  // namespace plumbline::server

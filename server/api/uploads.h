@@ -37,6 +37,10 @@ class Uploads {
 
   // Deletes what has lapsed.
   void Collect();
+  // Makes `artifact`, whose bytes are in place, known instead of its upload; or, where the same
+  // file is known already, drops its bytes. Returns the one that is known.
+  absl::StatusOr<v1::Artifact> Record(const Caller& caller, const std::string& upload,
+                                      const v1::Artifact& artifact);
   absl::Status Drop(const std::string& name, WriteSet* set);
   absl::Time Touch(const store::UploadRecord& record);
   // OK if `caller` may announce so many bytes more.
@@ -44,6 +48,7 @@ class Uploads {
   absl::StatusOr<store::UploadRecord> Find(const Caller& caller, const std::string& name) const;
 
   const Api& api_;
+  absl::Mutex record_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // Held over a look-up and its write.
   absl::Mutex mutex_;
   std::map<std::string, Open> open_ ABSL_GUARDED_BY(mutex_);  // By name.
 };

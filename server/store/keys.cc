@@ -103,8 +103,8 @@ std::string TaskArtifact(TaskKey task, absl::string_view file_name) {
   return absl::StrCat(JobArtifacts(task.job), Number32(task.task), file_name);
 }
 std::string JobArtifacts(int64_t job) { return "t" + Number(job); }
-std::string UploadedArtifact(absl::string_view sha256, absl::string_view file_name) {
-  return absl::StrCat("s", sha256, "/", file_name);
+std::string UploadedArtifact(absl::string_view sha256, absl::string_view file_name, bool plugin) {
+  return absl::StrCat("s", sha256, "/", file_name, plugin ? "/plugin" : "");
 }
 std::string Upload(absl::string_view name) { return absl::StrCat(Uploads(), name); }
 std::string Uploads() { return "u"; }

@@ -90,10 +90,11 @@ std::string Revisions();  // Prefix.
 
 // Family::kArtifacts.
 std::string Artifact(absl::string_view name);
-std::string Artifacts();                                                              // Prefix.
-std::string TaskArtifact(TaskKey task, absl::string_view file_name);                  // -> name
-std::string JobArtifacts(int64_t job);                                                // Prefix.
-std::string UploadedArtifact(absl::string_view sha256, absl::string_view file_name);  // -> name
+std::string Artifacts();                                              // Prefix.
+std::string TaskArtifact(TaskKey task, absl::string_view file_name);  // -> name
+std::string JobArtifacts(int64_t job);                                // Prefix.
+// -> name. A plug-in and an input may have the same bytes under the same name.
+std::string UploadedArtifact(absl::string_view sha256, absl::string_view file_name, bool plugin);
 std::string Upload(absl::string_view name);
 std::string Uploads();  // Prefix.
 

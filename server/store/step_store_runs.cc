@@ -195,6 +195,8 @@ absl::StatusOr<v1::CompactResponse> StepStore::Compact(v1::AuditEvent audit) {
     }
     return static_cast<int64_t>(total);
   };
+  // RocksDB must not flush what has failed.
+  PLUMBLINE_RETURN_IF_ERROR(store_->Health());
   response.set_size_before_bytes(size());
   {
     absl::MutexLock writing(&write_mutex_);

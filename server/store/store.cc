@@ -1,6 +1,8 @@
 #include "server/store/store.h"
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "common/crash_point.h"
 #include "common/logging.h"
 #include "common/status.h"
+#include "rocksdb/env.h"
+#include "rocksdb/listener.h"
 #include "server/store/store_impl.h"
 
 namespace plumbline::server {
@@ -19,6 +23,31 @@ namespace {
 // A group commit takes no more than this at once, so that the first of a long queue need not wait
 // for the last.
 constexpr size_t kMaxGroupBytes = 4 << 20;
+
+// RocksDB's own log, a file beside the data, ends the process by an assertion at the first line
+// after one that found the disk full. What it warns of goes where the coordinator logs instead.
+class WarningLog final : public rocksdb::Logger {
+ public:
+  WarningLog() : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+
+  using Logger::Logv;
+  void LogHeader(const char* /*format*/, va_list /*arguments*/) override {}
+  void Logv(const char* format, va_list arguments) override {
+    char line[1024];
+    std::vsnprintf(line, sizeof(line), format, arguments);
+    Log(LogLevel::kWarning, "RocksDB warns", {{"warning", line}});
+  }
+};
+
+// After an error RocksDB would resume by itself, flush, and begin another log, though what memory
+// holds is ahead of the disk. A store that failed stays as it is until the next start.
+class NoRecovery final : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+};
 
 rocksdb::Options DatabaseOptions(rocksdb::Env* env) {
   rocksdb::Options options;
@@ -34,9 +63,13 @@ rocksdb::Options DatabaseOptions(rocksdb::Env* env) {
   // What one build has written every other can read, whatever its RocksDB was built with.
   options.compression = rocksdb::kNoCompression;
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  options.keep_log_file_num = 4;
+  options.info_log = std::make_shared<WarningLog>();
   // Blob files are many, and a process may often open no more than 1024.
   options.max_open_files = 256;
+  options.listeners.push_back(std::make_shared<NoRecovery>());
+  options.max_bgerror_resume_count = 0;
+  // Blobs are flushed as they are written, and a flush would begin another log, failed or not.
+  options.avoid_flush_during_shutdown = true;
   return options;
 }
 

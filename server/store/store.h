@@ -141,7 +141,7 @@ class Store {
   absl::StatusOr<std::vector<v1::Artifact>> ReadArtifactsOf(int64_t job) const;
   absl::StatusOr<v1::Artifact> FindTaskArtifact(TaskKey task, absl::string_view file_name) const;
   absl::StatusOr<v1::Artifact> FindUploadedArtifact(absl::string_view sha256,
-                                                    absl::string_view file_name) const;
+                                                    absl::string_view file_name, bool plugin) const;
   absl::StatusOr<std::vector<std::string>> ArtifactNames() const;
   absl::StatusOr<store::UploadRecord> ReadUpload(absl::string_view name) const;
   absl::StatusOr<std::vector<std::string>> UploadNames() const;

@@ -281,10 +281,11 @@ absl::StatusOr<v1::Artifact> Store::FindTaskArtifact(TaskKey task,
 }
 
 absl::StatusOr<v1::Artifact> Store::FindUploadedArtifact(absl::string_view sha256,
-                                                         absl::string_view file_name) const {
+                                                         absl::string_view file_name,
+                                                         bool plugin) const {
   PLUMBLINE_ASSIGN_OR_RETURN(
       const std::string name,
-      impl_->Get(Family::kArtifacts, keys::UploadedArtifact(sha256, file_name)));
+      impl_->Get(Family::kArtifacts, keys::UploadedArtifact(sha256, file_name, plugin)));
   return ReadArtifact(name);
 }
 

@@ -7,6 +7,14 @@
 #include "server/proto_util.h"
 
 namespace plumbline::server {
+namespace {
+
+std::string UploadedKey(const v1::Artifact& artifact) {
+  return keys::UploadedArtifact(artifact.sha256(), artifact.file_name(),
+                                artifact.role() == v1::ARTIFACT_ROLE_PLUGIN);
+}
+
+}  // namespace
 
 void WriteSet::Put(Family family, std::string key, std::string value) {
   operations_.push_back({Operation::kPut, family, std::move(key), std::move(value)});
@@ -118,15 +126,14 @@ void WriteSet::DeleteShare(absl::string_view group) { Delete(Family::kMeta, keys
 void WriteSet::PutArtifact(const v1::Artifact& artifact, std::optional<TaskKey> task) {
   Put(Family::kArtifacts, keys::Artifact(artifact.name()), artifact.SerializeAsString());
   Put(Family::kArtifacts,
-      task.has_value() ? keys::TaskArtifact(*task, artifact.file_name())
-                       : keys::UploadedArtifact(artifact.sha256(), artifact.file_name()),
+      task.has_value() ? keys::TaskArtifact(*task, artifact.file_name()) : UploadedKey(artifact),
       artifact.name());
 }
 
 void WriteSet::DeleteArtifact(const v1::Artifact& artifact) {
   Delete(Family::kArtifacts, keys::Artifact(artifact.name()));
   if (artifact.task().empty()) {  // Those of tasks go with their job's index.
-    Delete(Family::kArtifacts, keys::UploadedArtifact(artifact.sha256(), artifact.file_name()));
+    Delete(Family::kArtifacts, UploadedKey(artifact));
   }
 }
 

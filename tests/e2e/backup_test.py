@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import unittest
 
@@ -25,17 +24,7 @@ def canonical(text):
 class BackupTest(harness.Case):
     def setUp(self):
         super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
-        harness.write_safetensors(
-            self.path("conditioning.safetensors"),
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.path("conditioning.safetensors"))
 
     def submit_generation(self, steps, seed=42):
         contract = self.path("contract.json")

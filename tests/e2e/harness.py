@@ -64,6 +64,21 @@ def write_safetensors(path, tensors, metadata=None):
     )
 
 
+def write_conditioning(path, golden=GOLDEN):
+    """The captured prompt, of 7 text rows, and its one keyframe."""
+    inputs = read_safetensors(f"{golden}/transformer_inputs.safetensors")
+    capture = read_safetensors(f"{golden}/generation_fp32_cpu.safetensors")
+    write_safetensors(
+        path,
+        {
+            "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
+            "prompt_embeds": inputs["input.encoder_hidden_states"],
+            "condition_latents.0": capture["condition_latents"],
+        },
+        {"anchors": "first"},
+    )
+
+
 class Ended:
     """A command that has ended."""
 

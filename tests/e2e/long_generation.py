@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import struct
 
 from tests.e2e import harness
 
@@ -21,17 +20,7 @@ CONTRACT = {
 class Case(harness.Case):
     def setUp(self):
         super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
-        harness.write_safetensors(
-            self.path("conditioning.safetensors"),
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.path("conditioning.safetensors"))
 
     def submit(self, seed=42, steps=STEPS):
         contract = self.path(f"contract-{seed}.json")

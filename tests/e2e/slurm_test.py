@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import signal
-import struct
 import subprocess
 import unittest
 
@@ -42,17 +41,7 @@ class WorkersCase(slurm_cluster.SlurmCase):
 
     def setUp(self):
         super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
-        harness.write_safetensors(
-            self.path("conditioning.safetensors"),
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.path("conditioning.safetensors"))
         pathlib.Path(self.path("contract.json")).write_text(json.dumps(CONTRACT))
         os.mkdir(self.path("no plug-ins"))
         # Workers are stopped for as long as the scheduler takes: no lease is to end meanwhile.

@@ -1,10 +1,9 @@
 """write_generation.py GOLDEN CONTRACT CONDITIONING STEPS: a small generation of the captured prompt and keyframe."""
 
 import json
-import struct
 import sys
 
-from tests.e2e.harness import read_safetensors, write_safetensors
+from tests.e2e.harness import write_conditioning
 
 golden, contract, conditioning, steps = sys.argv[1:]
 with open(contract, "w", encoding="utf-8") as file:
@@ -19,16 +18,4 @@ with open(contract, "w", encoding="utf-8") as file:
         },
         file,
     )
-write_safetensors(
-    conditioning,
-    {
-        "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-        "prompt_embeds": read_safetensors(f"{golden}/transformer_inputs.safetensors")[
-            "input.encoder_hidden_states"
-        ],
-        "condition_latents.0": read_safetensors(f"{golden}/generation_fp32_cpu.safetensors")[
-            "condition_latents"
-        ],
-    },
-    {"anchors": "first"},
-)
+write_conditioning(conditioning, golden)

@@ -2,13 +2,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/shared_flags.h"
+
 namespace plumbline::client {
 namespace {
 
 constexpr char kDirectory[] =
     "Folder that holds transformer/, under the worker's roots;\nor synthetic:NAME[:SEED]";
-
-}  // namespace
 
 void AddVerifyCheckpointFlags(CLI::App* command, VerifyCheckpoint* flags) {
   command->add_option("DIR", flags->checkpoint, kDirectory)->required();
@@ -21,10 +21,30 @@ void AddWriteManifestFlags(CLI::App* command, WriteManifest* flags) {
   command->add_option("--output", flags->output, "File to write; default manifest.json");
 }
 
-void AddBundleFolder(CLI::App* command, RecomputeVerdict* flags) {
-  command->add_option("BUNDLE", flags->bundle, "Folder that --bundle wrote")->required();
-  command->add_option("--public-key", flags->public_key,
-                      "PEM file: Ed25519 key that the bundle must be signed under");
+}  // namespace
+
+void AddCheckpointChecks(CommandTree* tree) {
+  CLI::App* group = tree->AddGroup("checkpoint", "Check a checkpoint's files and weights");
+  CLI::App* command = nullptr;
+  auto* verify = tree->Add<VerifyCheckpoint>(
+      group, "verify", "Files, tensors and values, and all of it against a manifest", &command);
+  AddVerifyCheckpointFlags(command, verify);
+  AddJobFlags(command, &verify->job);
+  auto* manifest = tree->Add<WriteManifest>(
+      group, "manifest", "Write what `checkpoint verify` is to hold another copy against",
+      &command);
+  AddWriteManifestFlags(command, manifest);
+  AddJobFlags(command, &manifest->job);
+}
+
+void AddSelftest(CommandTree* tree) {
+  CLI::App* command = nullptr;
+  auto* flags = tree->Add<Selftest>(
+      tree->root(), "selftest",
+      "Hold a worker against every capture and every negative control, on its device", &command);
+  AddRepeated(command, "--worker-label", &flags->worker_labels,
+              "K=V that the worker must carry; repeatable");
+  AddJobFlags(command, &flags->job);
 }
 
 }  // namespace plumbline::client

@@ -1,21 +1,14 @@
 #ifndef PLUMBLINE_CLIENT_CHECKPOINT_FLAGS_H_
 #define PLUMBLINE_CLIENT_CHECKPOINT_FLAGS_H_
 
-#include "client/command_line.h"
+#include "client/command_tree.h"
 
-namespace CLI {
-class App;
-}  // namespace CLI
+// Checks of what a worker has: its checkpoints, and itself.
 
 namespace plumbline::client {
 
-// Adds what `checkpoint verify` and `checkpoint manifest` take, bound to `flags`, which outlives
-// the command.
-void AddVerifyCheckpointFlags(CLI::App* command, VerifyCheckpoint* flags);
-void AddWriteManifestFlags(CLI::App* command, WriteManifest* flags);
-
-// Of `verify` and of `verdict`.
-void AddBundleFolder(CLI::App* command, RecomputeVerdict* flags);
+void AddCheckpointChecks(CommandTree* tree);
+void AddSelftest(CommandTree* tree);
 
 }  // namespace plumbline::client
 

@@ -14,8 +14,6 @@ constexpr char kSubmitFooter[] =
     "Needs sbatch, so a machine from which jobs are submitted. No option of any site is built in:\n"
     "what is not given here is for the cluster's defaults to say.";
 
-}  // namespace
-
 void AddSubmitSlurmFlags(CLI::App* command, SubmitSlurmWorkers* flags) {
   command->footer(kSubmitFooter);
   command->add_option("--workers", flags->workers, "How many, each on one GPU")
@@ -65,6 +63,23 @@ void AddCancelSlurmFlags(CLI::App* command, CancelSlurmWorkers* flags) {
       ->add_option("JOB", flags->jobs,
                    "As submit printed it, e.g. 123, or one worker of it, 123_0; not queued again")
       ->required();
+}
+
+}  // namespace
+
+void AddCluster(CommandTree* tree) {
+  CLI::App* cluster = tree->AddGroup("cluster", "Run workers under a cluster's own scheduler");
+  CLI::App* group = CommandTree::AddGroup(cluster, "slurm", "Workers as jobs of Slurm");
+  CLI::App* command = nullptr;
+  auto* submit = tree->Add<SubmitSlurmWorkers>(
+      group, "submit", "Submit workers as an array of jobs that outlive preemptions", &command);
+  AddSubmitSlurmFlags(command, submit);
+  auto* status =
+      tree->Add<ShowSlurmWorkers>(group, "status", "Workers that are queued or run", &command);
+  AddShowSlurmFlags(command, status);
+  auto* cancel = tree->Add<CancelSlurmWorkers>(
+      group, "cancel", "End workers; what they did is kept by the coordinator", &command);
+  AddCancelSlurmFlags(command, cancel);
 }
 
 }  // namespace plumbline::client

@@ -1,19 +1,13 @@
 #ifndef PLUMBLINE_CLIENT_SLURM_FLAGS_H_
 #define PLUMBLINE_CLIENT_SLURM_FLAGS_H_
 
-#include "client/command_line.h"
+#include "client/command_tree.h"
 
-namespace CLI {
-class App;
-}  // namespace CLI
+// `plumbline cluster ...`.
 
 namespace plumbline::client {
 
-// Each adds the flags of one command of `plumbline cluster slurm`, bound to `flags`, which outlives
-// `command`.
-void AddSubmitSlurmFlags(CLI::App* command, SubmitSlurmWorkers* flags);
-void AddShowSlurmFlags(CLI::App* command, ShowSlurmWorkers* flags);
-void AddCancelSlurmFlags(CLI::App* command, CancelSlurmWorkers* flags);
+void AddCluster(CommandTree* tree);
 
 }  // namespace plumbline::client
 

@@ -52,7 +52,7 @@ void AcknowledgedBook::Reported(const std::string& task, int32_t attempt, int64_
 void AcknowledgedBook::Completed(const std::string& task, const std::string& verdict) {
   absl::MutexLock lock(&mutex_);
   std::string& known = tasks_[JobOf(task)][task].verdict;
-  if (!known.empty() && known != verdict) problems_.push_back(absl::StrCat(task, " is done twice"));
+  if (!known.empty() && known != verdict) WrongLocked(absl::StrCat(task, " is done twice"));
   known = verdict;
   ++operations_;
 }
@@ -66,14 +66,14 @@ void AcknowledgedBook::Saved(uint64_t seed, int32_t step) {
 void AcknowledgedBook::Computes(uint64_t seed, int32_t step) {
   absl::MutexLock lock(&mutex_);
   if (steps_[seed].count(step) == 0 || bytes_may_rot_) return;
-  problems_.push_back(
+  WrongLocked(
       absl::StrCat("step ", step, " of seed ", seed, " was acknowledged and is computed again"));
 }
 
 void AcknowledgedBook::Given(const std::string& task) {
   absl::MutexLock lock(&mutex_);
   if (tasks_[JobOf(task)][task].verdict.empty()) return;
-  problems_.push_back(absl::StrCat(task, " is done and is given to a worker"));
+  WrongLocked(absl::StrCat(task, " is done and is given to a worker"));
 }
 
 void AcknowledgedBook::BytesMayRot() {
@@ -94,7 +94,16 @@ bool AcknowledgedBook::MayBeGone(const std::string& job) const {
 
 void AcknowledgedBook::Wrong(std::string sentence) {
   absl::MutexLock lock(&mutex_);
+  WrongLocked(std::move(sentence));
+}
+
+void AcknowledgedBook::WrongLocked(std::string sentence) {
+  Note("PROBLEM", sentence);
   if (problems_.size() < kMostProblems) problems_.push_back(std::move(sentence));
+}
+
+void AcknowledgedBook::Note(absl::string_view who, absl::string_view what) {
+  if (journal_ != nullptr) journal_->Note(who, what);
 }
 
 std::vector<std::string> AcknowledgedBook::problems() const {
@@ -164,10 +173,11 @@ void AcknowledgedBook::CheckSteps(const std::shared_ptr<grpc::Channel>& channel)
     while (stream->Read(&response)) {
       if (response.has_record()) there.insert(response.record().index());
     }
-    stream->Finish();
+    const std::string answer = Describe("GetStep", context, stream->Finish());
     for (const int32_t step : steps) {
       if (there.count(step) > 0) continue;
-      Wrong(absl::StrCat("step ", step, " of seed ", seed, " was acknowledged and is not there"));
+      Wrong(absl::StrCat("step ", step, " of seed ", seed, " was acknowledged and is not there; ",
+                         answer));
     }
   }
 }
@@ -181,16 +191,18 @@ grpc::Status AcknowledgedBook::CheckJob(v1::JobService::Stub* stub, const std::s
     v1::GetJobRequest request;
     request.set_name(name);
     const grpc::Status status = stub->GetJob(&context, request, &job);
+    const std::string answer = Describe("GetJob", context, status);
+    if (!status.ok()) Note("check", absl::StrCat(name, ": ", answer));
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return status;
     if (entries.job.deleted) {
       if (status.error_code() != grpc::StatusCode::NOT_FOUND) {
-        Wrong(absl::StrCat(name, " was deleted: ", status.error_message()));
+        Wrong(absl::StrCat(name, " was deleted; ", answer));
       }
       return grpc::Status::OK;
     }
     if (!status.ok()) {
       if (status.error_code() != grpc::StatusCode::NOT_FOUND || !MayBeGone(name)) {
-        Wrong(absl::StrCat(name, " is gone: ", status.error_message()));
+        Wrong(absl::StrCat(name, " is gone; ", answer));
       }
       return grpc::Status::OK;
     }
@@ -255,23 +267,26 @@ grpc::Status AcknowledgedBook::CheckEvents(v1::JobService::Stub* stub, const v1:
     }
   }
   const grpc::Status status = stream->Finish();
+  const std::string answer = absl::StrCat(Describe("WatchJob", context, status), ", after event ",
+                                          sequence, ended ? "" : ", cancelled by this test");
+  if (ended && !status.ok()) Note("check", absl::StrCat(job.name(), ": ", answer));
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return status;
   // One that was deleted meanwhile has none any more.
   if (sequence < job.last_sequence() && MayBeGone(job.name())) return grpc::Status::OK;
   if (sequence < job.last_sequence()) {
     Wrong(absl::StrCat(job.name(), " has ", job.last_sequence(), " events and shows ", sequence,
-                       "; the stream ended with status ", status.error_code(), " ",
-                       status.error_message()));
+                       "; ", answer));
   }
   for (const auto& [task, entry] : entries.tasks) {
     for (const auto& [attempt, count] : entry.events) {
       if (logs[task][attempt] < count) {
         Wrong(absl::StrCat(task, " attempt ", attempt, ": ", count,
-                           " events were acknowledged, there are ", logs[task][attempt]));
+                           " events were acknowledged, there are ", logs[task][attempt], "; ",
+                           answer));
       }
     }
     if (!entry.verdict.empty() && reports[task] != 1) {
-      Wrong(absl::StrCat(task, " has ", reports[task], " reports"));
+      Wrong(absl::StrCat(task, " has ", reports[task], " reports; ", answer));
     }
   }
   return grpc::Status::OK;

@@ -30,6 +30,13 @@ bool IsGone(const grpc::Status& status) {
          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
+// Only the first of several tries that fail alike: a coordinator that is away is asked often.
+void NoteFailure(AcknowledgedBook* book, absl::string_view who, absl::string_view call,
+                 const grpc::ClientContext& context, const grpc::Status& status, int tries) {
+  if (status.ok() || (IsGone(status) && tries > 1)) return;
+  book->Note(who, Describe(call, context, status));
+}
+
 // Each job has seeds that no other job has, so that a step is saved for one task alone.
 std::atomic<uint64_t> newest_seed{1000};
 
@@ -69,11 +76,12 @@ void LoadClient::Stop() {
 }
 
 template <typename Call>
-grpc::Status LoadClient::Make(const Call& call) {
-  while (true) {
+grpc::Status LoadClient::Make(absl::string_view name, const Call& call) {
+  for (int tries = 1;; ++tries) {
     grpc::ClientContext context;
     SetDeadline(&context);
     grpc::Status status = call(&context);
+    NoteFailure(book_, prefix_, name, context, status, tries);
     if (!IsGone(status) || when_gone_ == WhenGone::kEnd || stopping_) return status;
     absl::SleepFor(kRetryInterval);
   }
@@ -111,8 +119,9 @@ std::string LoadClient::Create(v1::JobService::Stub* stub, int number, std::mt19
   const int times = (*random)() % 8 == 0 ? 2 : 1;
   for (int i = 0; i < times; ++i) {
     v1::Job job;
-    const grpc::Status status =
-        Make([&](grpc::ClientContext* context) { return stub->CreateJob(context, request, &job); });
+    const grpc::Status status = Make("CreateJob", [&](grpc::ClientContext* context) {
+      return stub->CreateJob(context, request, &job);
+    });
     if (IsGone(status) || !status.ok()) return name;
     if (!name.empty() && job.name() != name) book_->Wrong(absl::StrCat(name, " is made twice"));
     name = job.name();
@@ -125,8 +134,9 @@ bool LoadClient::Cancel(v1::JobService::Stub* stub, const std::string& name) {
   v1::CancelJobRequest request;
   request.set_name(name);
   v1::Job job;
-  const grpc::Status status =
-      Make([&](grpc::ClientContext* context) { return stub->CancelJob(context, request, &job); });
+  const grpc::Status status = Make("CancelJob", [&](grpc::ClientContext* context) {
+    return stub->CancelJob(context, request, &job);
+  });
   if (status.ok()) book_->Cancelled(name);
   return !IsGone(status);
 }
@@ -136,8 +146,9 @@ bool LoadClient::Delete(v1::JobService::Stub* stub, const std::string& name) {
   request.set_name(name);
   google::protobuf::Empty empty;
   book_->Deletes(name);
-  const grpc::Status status =
-      Make([&](grpc::ClientContext* context) { return stub->DeleteJob(context, request, &empty); });
+  const grpc::Status status = Make("DeleteJob", [&](grpc::ClientContext* context) {
+    return stub->DeleteJob(context, request, &empty);
+  });
   if (status.ok()) book_->Deleted(name);
   return !IsGone(status);
 }
@@ -146,8 +157,8 @@ std::optional<bool> LoadClient::HasEnded(v1::JobService::Stub* stub, const std::
   v1::GetJobRequest request;
   request.set_name(name);
   v1::Job job;
-  const grpc::Status status =
-      Make([&](grpc::ClientContext* context) { return stub->GetJob(context, request, &job); });
+  const grpc::Status status = Make(
+      "GetJob", [&](grpc::ClientContext* context) { return stub->GetJob(context, request, &job); });
   if (IsGone(status)) return std::nullopt;
   return !status.ok() || job.has_end_time();
 }
@@ -159,6 +170,7 @@ LoadWorker::LoadWorker(std::shared_ptr<grpc::Channel> channel, AcknowledgedBook*
       book_(book),
       id_(std::move(id)),
       incarnation_(std::move(incarnation)),
+      name_(absl::StrCat(id_, ".", incarnation_)),
       when_gone_(when_gone),
       random_(seed),
       thread_([this] { Run(); }) {}
@@ -175,8 +187,8 @@ void LoadWorker::Kill() {
 }
 
 template <typename Call>
-grpc::Status LoadWorker::Make(const Call& call) {
-  while (true) {
+grpc::Status LoadWorker::Make(absl::string_view name, const Call& call) {
+  for (int tries = 1;; ++tries) {
     grpc::ClientContext context;
     SetDeadline(&context);
     {
@@ -189,6 +201,7 @@ grpc::Status LoadWorker::Make(const Call& call) {
       absl::MutexLock lock(&mutex_);
       context_ = nullptr;
     }
+    NoteFailure(book_, name_, name, context, status, tries);
     // A process that is dead has heard nothing.
     if (killed_) return grpc::Status(grpc::StatusCode::CANCELLED, "killed");
     if (GetReason(FromGrpcStatus(status)) == kLeaseLostReason) lease_lost_ = true;
@@ -205,7 +218,7 @@ void LoadWorker::Run() {
       request.set_incarnation(incarnation_);
       request.mutable_wait()->set_nanos(300'000'000);
       v1::AcquireTaskResponse acquired;
-      if (!Make([&](grpc::ClientContext* context) {
+      if (!Make("AcquireTask", [&](grpc::ClientContext* context) {
              return stub_->AcquireTask(context, request, &acquired);
            }).ok()) {
         break;
@@ -233,9 +246,10 @@ bool LoadWorker::Register() {
   request.mutable_capabilities()->mutable_device()->set_kind(v1::DEVICE_KIND_CPU);
   request.mutable_capabilities()->mutable_device()->set_memory_bytes(int64_t{1} << 34);
   v1::RegisterWorkerResponse response;
-  return Make([&](grpc::ClientContext* context) {
-           return stub_->RegisterWorker(context, request, &response);
-         })
+  return Make("RegisterWorker",
+              [&](grpc::ClientContext* context) {
+                return stub_->RegisterWorker(context, request, &response);
+              })
       .ok();
 }
 
@@ -250,9 +264,10 @@ bool LoadWorker::Heartbeat(const v1::Lease* lease, v1::HeartbeatResponse* respon
     held.set_task(lease->task());
     held.set_fencing_token(lease->fencing_token());
   }
-  return Make([&](grpc::ClientContext* context) {
-           return stub_->Heartbeat(context, request, response);
-         })
+  return Make("Heartbeat",
+              [&](grpc::ClientContext* context) {
+                return stub_->Heartbeat(context, request, response);
+              })
       .ok();
 }
 
@@ -312,7 +327,7 @@ bool LoadWorker::ReportEvents(const v1::Lease& lease, int32_t attempt, int64_t* 
     event.mutable_event()->mutable_log()->set_message(absl::StrCat(*sent));
   }
   v1::ReportEventsResponse response;
-  const grpc::Status status = Make([&](grpc::ClientContext* context) {
+  const grpc::Status status = Make("ReportEvents", [&](grpc::ClientContext* context) {
     const auto stream = stub_->ReportEvents(context, &response);
     // Now and then one batch twice, as after a stream that broke.
     const int times = random_() % 10 == 0 ? 2 : 1;
@@ -329,27 +344,29 @@ bool LoadWorker::ReadSteps(uint64_t seed, std::set<int32_t>* saved) {
   v1::GetStepRequest request;
   request.set_run("runs/" + RunIdOf(seed));
   request.set_count(kSteps);
-  return Make([&](grpc::ClientContext* context) {
-           const auto stream = stub_->GetStep(context, request);
-           v1::GetStepResponse response;
-           std::string bytes;
-           int32_t index = -1;
-           while (stream->Read(&response)) {
-             if (response.has_record()) {
-               index = response.record().index();
-               bytes.clear();
-             } else if (response.has_trailer()) {
-               const TestStep expected = MakeTestStep(seed, index, "k", kLoadStepBytes);
-               if (bytes != absl::StrJoin(expected.outputs, "")) {
-                 book_->Wrong(absl::StrCat("step ", index, " of seed ", seed, " has other bytes"));
-               }
-               saved->insert(index);
-             } else {
-               bytes += response.chunk();
-             }
-           }
-           return stream->Finish();
-         })
+  return Make("GetStep",
+              [&](grpc::ClientContext* context) {
+                const auto stream = stub_->GetStep(context, request);
+                v1::GetStepResponse response;
+                std::string bytes;
+                int32_t index = -1;
+                while (stream->Read(&response)) {
+                  if (response.has_record()) {
+                    index = response.record().index();
+                    bytes.clear();
+                  } else if (response.has_trailer()) {
+                    const TestStep expected = MakeTestStep(seed, index, "k", kLoadStepBytes);
+                    if (bytes != absl::StrJoin(expected.outputs, "")) {
+                      book_->Wrong(
+                          absl::StrCat("step ", index, " of seed ", seed, " has other bytes"));
+                    }
+                    saved->insert(index);
+                  } else {
+                    bytes += response.chunk();
+                  }
+                }
+                return stream->Finish();
+              })
       .ok();
 }
 
@@ -357,7 +374,7 @@ bool LoadWorker::PutStep(const v1::Lease& lease, uint64_t seed, int32_t index) {
   const TestStep step = MakeTestStep(seed, index, "k", kLoadStepBytes);
   const std::string bytes = absl::StrJoin(step.outputs, "");
   v1::PutStepResponse response;
-  const grpc::Status status = Make([&](grpc::ClientContext* context) {
+  const grpc::Status status = Make("PutStep", [&](grpc::ClientContext* context) {
     const auto stream = stub_->PutStep(context, &response);
     v1::PutStepRequest request;
     *request.mutable_header() = step.header;
@@ -388,7 +405,7 @@ bool LoadWorker::Complete(const v1::Lease& lease, int64_t events) {
   v1::CompleteTaskResponse response;
   const int times = random_() % 10 == 0 ? 2 : 1;
   for (int i = 0; i < times; ++i) {
-    if (!Make([&](grpc::ClientContext* context) {
+    if (!Make("CompleteTask", [&](grpc::ClientContext* context) {
            return stub_->CompleteTask(context, request, &response);
          }).ok()) {
       return false;
@@ -406,9 +423,10 @@ bool LoadWorker::Fail(const v1::Lease& lease, v1::FailureClass failure_class) {
   request.mutable_failure()->mutable_status()->set_code(14);
   request.mutable_failure()->mutable_status()->set_message("made to fail");
   v1::CompleteTaskResponse response;
-  return Make([&](grpc::ClientContext* context) {
-           return stub_->CompleteTask(context, request, &response);
-         })
+  return Make("CompleteTask",
+              [&](grpc::ClientContext* context) {
+                return stub_->CompleteTask(context, request, &response);
+              })
       .ok();
 }
 
@@ -418,9 +436,10 @@ bool LoadWorker::Release(const v1::Lease& lease) {
   request.set_fencing_token(lease.fencing_token());
   request.set_reason(v1::RELEASE_REASON_PREEMPTED);
   google::protobuf::Empty response;
-  return Make([&](grpc::ClientContext* context) {
-           return stub_->ReleaseTask(context, request, &response);
-         })
+  return Make("ReleaseTask",
+              [&](grpc::ClientContext* context) {
+                return stub_->ReleaseTask(context, request, &response);
+              })
       .ok();
 }
 

@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/plumbline/v1/job_service.grpc.pb.h"
 #include "proto/plumbline/v1/worker_service.grpc.pb.h"
+#include "server/testing/journal.h"
 
 // Clients and workers at a coordinator that is killed under them, and a book of what it
 // acknowledged to them: afterwards every entry must be there, once.
@@ -32,6 +33,9 @@ inline constexpr int64_t kLoadStepBytes = 6000;
 // What was acknowledged. Any thread may call.
 class AcknowledgedBook {
  public:
+  // `journal`, which must outlive the book, is told of problems and of calls that failed.
+  explicit AcknowledgedBook(Journal* journal = nullptr) : journal_(journal) {}
+
   void Created(const std::string& request_id, const std::string& job);
   void Cancelled(const std::string& job);
   void Deletes(const std::string& job);  // May be gone from here on.
@@ -45,7 +49,9 @@ class AcknowledgedBook {
   void Computes(uint64_t seed, int32_t step);
   // A worker was given a task: wrong if it was acknowledged as done.
   void Given(const std::string& task);
-  void Wrong(std::string sentence);
+  void Wrong(std::string sentence) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For the journal alone.
+  void Note(absl::string_view who, absl::string_view what);
   // The steps of the seed may be gone from here on.
   void DeletesRun(uint64_t seed);
   // From here on bytes of steps may be found corrupt, and such a step is computed again.
@@ -79,6 +85,7 @@ class AcknowledgedBook {
     std::map<std::string, TaskEntry> tasks;
   };
 
+  void WrongLocked(std::string sentence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job may be gone, also if that began after the entries were copied.
   bool MayBeGone(const std::string& job) const;
   // UNAVAILABLE where the coordinator is gone, and nothing can be said.
@@ -87,6 +94,7 @@ class AcknowledgedBook {
   grpc::Status CheckEvents(v1::JobService::Stub* stub, const v1::Job& job, const Entries& entries);
   void CheckSteps(const std::shared_ptr<grpc::Channel>& channel);
 
+  Journal* const journal_;
   std::atomic<int64_t> operations_{0};
   mutable absl::Mutex mutex_;
   std::map<std::string, JobEntry> jobs_ ABSL_GUARDED_BY(mutex_);  // By name.
@@ -124,8 +132,9 @@ class LoadClient {
   bool Delete(v1::JobService::Stub* stub, const std::string& name);
   // Whether the job has ended; nothing if the coordinator is gone.
   std::optional<bool> HasEnded(v1::JobService::Stub* stub, const std::string& name);
+  // Makes `call`, of the method `name`.
   template <typename Call>
-  grpc::Status Make(const Call& call);
+  grpc::Status Make(absl::string_view name, const Call& call);
 
   const std::shared_ptr<grpc::Channel> channel_;
   AcknowledgedBook* const book_;
@@ -149,6 +158,8 @@ class LoadWorker {
   void Kill();
   // As SIGTERM: hands back what it holds and signs off.
   void Terminate() { terminating_ = true; }
+  // "ID.INCARNATION".
+  const std::string& name() const { return name_; }
   bool ended() const { return ended_; }
 
  private:
@@ -165,15 +176,16 @@ class LoadWorker {
   bool Complete(const v1::Lease& lease, int64_t events);
   bool Fail(const v1::Lease& lease, v1::FailureClass failure_class);
   bool Release(const v1::Lease& lease);
-  // Makes `call` with a context that Kill breaks off.
+  // Makes `call`, of the method `name`, with a context that Kill breaks off.
   template <typename Call>
-  grpc::Status Make(const Call& call);
+  grpc::Status Make(absl::string_view name, const Call& call);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::WorkerService::Stub> stub_;
   AcknowledgedBook* const book_;
   const std::string id_;
   const std::string incarnation_;
+  const std::string name_;
   const WhenGone when_gone_;
   std::mt19937 random_;  // Of the thread.
   bool lease_lost_ = false;

@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "server/store/store_check.h"
 #include "server/testing/acknowledged_load.h"
+#include "server/testing/journal.h"
 #include "server/testing/server_process.h"
 
 namespace plumbline::server {
@@ -45,7 +46,11 @@ struct Flags {
 
 class Soak {
  public:
-  explicit Soak(Flags flags) : flags_(std::move(flags)), random_(flags_.seed) {}
+  explicit Soak(Flags flags)
+      : flags_(std::move(flags)),
+        random_(flags_.seed),
+        journal_(flags_.folder + "/journal"),
+        book_(&journal_) {}
 
   bool Run() {
     started_ = SystemClock()->Now();
@@ -61,7 +66,10 @@ class Soak {
       if (!Act()) return false;
       Report();
     }
-    for (auto& client : clients_) client->Stop();
+    for (auto& client : clients_) {
+      if (client->ended()) book_.Wrong("a client was refused and made no more jobs");
+      client->Stop();
+    }
     return Settle() && CheckEverything();
   }
 
@@ -91,14 +99,14 @@ class Soak {
     options.crash_point = crash_point;
     options.flags = {"--lease-duration=2s", "--log-format=json", "--quota=red=20"};
     if (server_ != nullptr) options.listen = address_;
-    server_ = std::make_unique<ServerProcess>(options);
+    Launch(options);
     // One that ends at its crash point while it starts is started once more.
     if (!server_->serves() && !crash_point.empty()) {
       ++kills_;
       ++server_kills_;
       ++crash_points_;
       options.crash_point.clear();
-      server_ = std::make_unique<ServerProcess>(options);
+      Launch(options);
     }
     if (!server_->serves()) {
       book_.Wrong("the coordinator does not come back; see its log");
@@ -106,6 +114,29 @@ class Soak {
     }
     address_ = server_->address();
     return true;
+  }
+
+  void Launch(const ServerProcess::Options& options) {
+    server_ = std::make_unique<ServerProcess>(options);
+    ++launches_;
+    const std::string armed =
+        options.crash_point.empty() ? "" : absl::StrCat(", ends at ", options.crash_point);
+    if (server_->serves()) {
+      Note("serves at ", server_->address(), " as process ", server_->pid(), armed);
+    } else {
+      Note("ended with status ", server_->exit_status(), " before it served", armed);
+    }
+  }
+
+  void KillServer() {
+    Note("is killed");
+    server_->Kill();
+  }
+
+  // Of the coordinator that was launched last.
+  template <typename... Words>
+  void Note(const Words&... words) {
+    journal_.Note(absl::StrCat("coordinator ", launches_), absl::StrCat(words...));
   }
 
   void StartWorker(int slot) {
@@ -132,11 +163,12 @@ class Soak {
     }
     if (server_->HasEnded()) {
       ++crash_points_;
+      Note("ended with status ", server_->exit_status());
       return RestartServer();
     }
     const unsigned choice = random_() % 100;
     if (choice < 22) {
-      server_->Kill();
+      KillServer();
       return RestartServer();
     }
     // Several at once, as when a cluster takes its machines back.
@@ -149,10 +181,12 @@ class Soak {
     if (slot->worker == nullptr) return;
     if (gently) {
       ++terminated_;
+      journal_.Note(slot->worker->name(), "is told to end");
       slot->worker->Terminate();
       return;
     }
     ++kills_;
+    journal_.Note(slot->worker->name(), "is killed");
     slot->worker.reset();
     // Some come back only after their lease has expired.
     const double share = (random_() % 100) / 100.0;
@@ -172,7 +206,7 @@ class Soak {
 
   // Workers finish what is there.
   bool Settle() {
-    server_->Kill();
+    KillServer();
     if (!StartServer("")) return false;
     const absl::Time deadline = SystemClock()->Now() + absl::Minutes(5);
     const auto stub = v1::JobService::NewStub(server_->Connect());
@@ -219,6 +253,7 @@ class Soak {
 
   const Flags flags_;
   std::mt19937 random_;
+  Journal journal_;
   AcknowledgedBook book_;
   std::unique_ptr<ServerProcess> server_;
   std::string address_;
@@ -226,6 +261,7 @@ class Soak {
   std::vector<Slot> slots_;
   absl::Time started_;
   absl::Time reported_ = SystemClock()->Now();
+  int64_t launches_ = 0;
   int64_t kills_ = 0;
   int64_t server_kills_ = 0;
   int64_t crash_points_ = 0;
@@ -247,6 +283,7 @@ int Main(int argc, char** argv) {
     flags.folder = absl::StrCat(test_folder, "/soak");
   }
   std::filesystem::remove_all(flags.folder);
+  std::filesystem::create_directories(flags.folder);
   std::printf("seed %u\n", flags.seed);
   bool passed = false;
   {
@@ -255,7 +292,8 @@ int Main(int argc, char** argv) {
     soak.Print();
   }
   if (passed) std::filesystem::remove_all(flags.folder);
-  std::printf("%s\n", passed ? "PASSED" : ("FAILED: data and log are in " + flags.folder).c_str());
+  std::printf("%s\n",
+              passed ? "PASSED" : ("FAILED: data, log and journal are in " + flags.folder).c_str());
   return passed ? 0 : 1;
 }
 

@@ -95,6 +95,26 @@ class TestSummaryTest(unittest.TestCase):
         self.assertEqual(self.summarise([finished(1)]).failures, ["bazel ended with exit status 1"])
         self.assertEqual(self.summarise([]).failures, ["bazel did not finish"])
 
+    def test_several_runs_are_told_apart_and_added_up(self):
+        plain = self.summarise([
+            configured("//x:norm_test"), completed("//x:norm_test"),
+            result("//x:norm_test", "PASSED", BAZEL_XML), finished(0)])
+        sanitized = self.summarise([
+            configured("//x:norm_test"), completed("//x:norm_test"),
+            result("//x:norm_test", "FAILED", GTEST_XML), finished(3)])
+        totals = test_summary.Totals()
+        totals.fail("formatting")
+        self.assertEqual(test_summary.summarise(totals, [("tests", plain), ("asan", sanitized)]), [
+            "SKIPPED asan: //x:norm_test: no GPU",
+            "FAILED formatting",
+            "FAILED asan: //x:norm_test Norm.Repeats",
+            "tests: 1 passed, 0 failed, 0 skipped",
+            "asan: 2 passed, 1 failed, 2 skipped",
+            "3 passed, 2 failed, 2 skipped"])
+        self.assertEqual(
+            test_summary.summarise(test_summary.Totals(), [("asan", sanitized)])[-2:],
+            ["FAILED //x:norm_test Norm.Repeats", "2 passed, 1 failed, 2 skipped"])
+
 
 if __name__ == "__main__":
     unittest.main()

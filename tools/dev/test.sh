@@ -4,19 +4,53 @@ source tools/dev/format.sh
 source tools/dev/package.sh
 source tools/dev/web.sh
 
-# Tests the Bazel targets given behind --, with the flags before it, and notes the results for the summary.
+# Tests the Bazel targets behind --, with the flags before it, as the run of the name given, and notes the results for
+# the summary.
 run_tests() {
-  local events="$SCRATCH/test_run_$((${#event_files[@]} + 1)).json"
+  local name="$1"
+  shift
+  local events="$SCRATCH/test_run_$name.json" started=$SECONDS
   # Bazel's own status is in the events: a failure here must not keep the runs behind it from being made.
   run_bazel test --keep_going --build_event_json_file="$events" "$@" || true
-  event_files+=("$events")
+  runs+=(--run "$name=$events")
+  took "$name" "$started"
+}
+
+# Runs a check that is no Bazel test, the command behind the name, and notes its result for the summary. One that ends
+# its shell, as die does, ends itself alone.
+run_check() {
+  local name="$1" status=0 started=$SECONDS
+  shift
+  ("$@") || status=1
+  runs+=(--check "$name=$status")
+  took "$name" "$started"
+}
+
+took() {
+  local seconds=$((SECONDS - $2))
+  printf -- '-- %s took %d min %d s\n' "$1" $((seconds / 60)) $((seconds % 60))
 }
 
 # What only --full runs: the sanitizers over the unit tests, the CLI as it is shipped, and packages as they are installed.
 readonly FULL_PARTS=(asan tsan release packages)
 
+# What a part needs beyond what every test does.
+prepare_full_part() {
+  case "$1" in
+    release)
+      require_packages package
+      unpack_static_sources
+      ;;
+    packages)
+      require_packages package
+      require_packages full
+      unpack_static_sources
+      ;;
+  esac
+}
+
 # One of those parts, over the targets given or all it is for. What has passed since it last changed is not run again,
-# so that a part that was interrupted goes on where it was.
+# so that a part that was interrupted goes on where it was; packages are installed anew each time.
 run_full_part() {
   local part="$1"
   shift
@@ -24,29 +58,25 @@ run_full_part() {
   case "$part" in
     asan)
       echo "== AddressSanitizer and UndefinedBehaviorSanitizer"
-      run_tests --config=asan -- "${@:-${unit_tests[@]}}"
+      run_tests asan --config=asan -- "${@:-${unit_tests[@]}}"
       ;;
     tsan)
       echo "== ThreadSanitizer"
-      run_tests --config=tsan -- "${@:-${unit_tests[@]}}"
+      run_tests tsan --config=tsan -- "${@:-${unit_tests[@]}}"
       ;;
     release)
       echo "== Release build"
-      require_packages package
-      unpack_static_sources
-      run_tests --config=release -- "${@:-//tests/release:static_binary_test}"
+      run_tests release --config=release -- "${@:-//tests/release:static_binary_test}"
       ;;
     packages)
       echo "== Packages: installed, used and purged in a Debian of their own, and as images"
-      (($# == 0)) || die "packages takes no targets"
-      require_packages package
-      require_packages full
-      unpack_static_sources
-      local status=0
-      { ./dev package --cpu && python3 -B tests/release/packages_test.py dist; } || status=1
-      checks+=(--check "packages=$status")
+      run_check packages test_packages
       ;;
   esac
+}
+
+test_packages() {
+  ./dev package --cpu && python3 -B tests/release/packages_test.py dist
 }
 
 # The gRPC-Web clients that tests/e2e/web_clients_test.py uses, pinned by their package-lock.json.
@@ -63,39 +93,48 @@ install_slurm() {
   (require_packages slurm) || echo "Without Slurm: tests/e2e/slurm_test.py is skipped"
 }
 
-dev_test() {
-  local full=()
-  if [[ "${1:-}" == --full ]]; then
-    full=("${FULL_PARTS[@]}")
-    shift
-  fi
-  local event_files=() checks=()
+# --full PART [TARGET...]
+test_one_part() {
+  local part="$1"
+  shift
+  [[ " ${FULL_PARTS[*]} " == *" $part "* ]] || die "--full takes ${FULL_PARTS[*]} or nothing, not '$part'"
+  [[ "$part" != packages ]] || (($# == 0)) || die "--full packages takes no targets"
+  require_packages test
+  prepare_full_part "$part"
+  run_full_part "$part" "$@"
+}
+
+# Everything, or the targets given; with `full` set the parts behind it.
+test_all() {
   local part
-  for part in "${full[@]}"; do
-    [[ "${1:-}" == "$part" ]] || continue
-    shift
-    require_packages test
-    run_full_part "$part" "$@"
-    python3 bazel/test_summary.py "${checks[@]}" "${event_files[@]}"
-    return
-  done
-  [[ "${1:-}" != --* ]] || die "test takes --full or Bazel targets, not '$1'"
   require_packages test
   install_buildifier
   install_web_clients
   install_slurm
+  # What a part lacks is said now, not after what comes before it.
+  [[ -z "$full" ]] || for part in "${FULL_PARTS[@]}"; do prepare_full_part "$part"; done
 
-  local status=0
-  check_format || status=1
-  checks+=(--check "formatting=$status")
-  run_tests -- "${@:-//...}"
+  run_check formatting check_format
+  run_tests tests -- "${@:-//...}"
   if (($# == 0)); then
     echo "== Dashboard"
-    status=0
-    test_dashboard || status=1
-    checks+=(--check "dashboard=$status")
+    run_check dashboard test_dashboard
   fi
-  for part in "${full[@]}"; do run_full_part "$part"; done
+  [[ -z "$full" ]] || for part in "${FULL_PARTS[@]}"; do run_full_part "$part"; done
+}
 
-  python3 bazel/test_summary.py "${checks[@]}" "${event_files[@]}"
+dev_test() {
+  local runs=() full=""
+  trap 'echo "./dev: interrupted. The same command goes on behind the tests that have passed" >&2; exit 130' INT
+  if [[ "${1:-}" == --full ]]; then
+    full=yes
+    shift
+  fi
+  [[ "${1:-}" != --* ]] || die "test takes --full or Bazel targets, not '$1'"
+  if [[ -n "$full" ]] && (($#)); then
+    test_one_part "$@"
+  else
+    test_all "$@"
+  fi
+  python3 bazel/test_summary.py "${runs[@]}"
 }

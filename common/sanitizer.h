@@ -5,27 +5,19 @@
 
 namespace plumbline {
 
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kAddressSanitizer = true;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kUnderSanitizer = true;
 #else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false;
+inline constexpr bool kUnderSanitizer = false;
 #endif
 
 }  // namespace plumbline
 
-// Skips the test, or the rest of it, in a build with a sanitizer. `reason` ends the sentence
-// "not under a sanitizer: ".
-#define PLUMBLINE_SKIP_UNDER_SANITIZERS(reason)                            \
-  do {                                                                     \
-    if (::plumbline::kAddressSanitizer || ::plumbline::kThreadSanitizer) { \
-      GTEST_SKIP() << "not under a sanitizer: " << (reason);               \
-    }                                                                      \
-  } while (false)
+// In a build with a sanitizer, skips what is left of the test; `reason` says what is bounded or
+// measured there, and why that cannot be.
+#define PLUMBLINE_SKIP_UNDER_SANITIZERS(reason) \
+  if (!::plumbline::kUnderSanitizer) {          \
+  } else /* NOLINT */                           \
+    GTEST_SKIP() << "under a sanitizer: " << (reason)
 
 #endif  // PLUMBLINE_COMMON_SANITIZER_H_

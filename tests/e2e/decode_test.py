@@ -59,18 +59,8 @@ class DecodeTest(harness.Case):
         return json.loads(pathlib.Path(report).read_text())["tasks"][0]["decode"]
 
     def conditioning(self):
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
         path = self.path("conditioning.safetensors")
-        harness.write_safetensors(
-            path,
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(path)
         return path
 
     def test_gives_the_captured_frames_and_samples(self):

@@ -153,17 +153,7 @@ class EvidenceTest(harness.Case):
         self.assertEqual(report["tasks"][0]["attempts"][0]["worker"], "")
 
     def test_generations_have_bundles(self):
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
-        harness.write_safetensors(
-            self.path("prompt.safetensors"),
-            {
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "text_token_tags": ("I64", [7], (1).to_bytes(8, "little") * 7),
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.path("prompt.safetensors"))
         pathlib.Path(self.path("contract.json")).write_text(json.dumps(GENERATION))
         common = ["submit", "generation", "--checkpoint=synthetic:tiny", "--contract=contract.json",
                   "--conditioning=prompt.safetensors", "--latents-only", "--wait"]  # fmt: skip

@@ -55,18 +55,8 @@ def relative_l2(reference, x):
 class GenerationTest(harness.Case):
     def setUp(self):
         super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
         self.conditioning = self.path("conditioning.safetensors")
-        harness.write_safetensors(
-            self.conditioning,
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.conditioning)
 
     def generation(self, *flags, **changes):
         """The words of a submit command; `changes` are the contract's."""

@@ -22,18 +22,8 @@ class QualityTest(harness.Case):
 
     def setUp(self):
         super().setUp()
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
         self.conditioning = self.path("conditioning.safetensors")
-        harness.write_safetensors(
-            self.conditioning,
-            {
-                "text_token_tags": ("I64", [7], struct.pack("<7q", *[1] * 7)),
-                "prompt_embeds": inputs["input.encoder_hidden_states"],
-                "condition_latents.0": capture["condition_latents"],
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(self.conditioning)
 
     def generate(self, *flags, **changes):
         """The job's name."""

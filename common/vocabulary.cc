@@ -1,7 +1,9 @@
 #include "common/vocabulary.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 
 namespace plumbline {
@@ -131,5 +133,14 @@ absl::Span<const absl::string_view> BlockNodes() { return kBlockNodes; }
 absl::Span<const absl::string_view> BoundaryNodes() { return kBoundaryNodes; }
 absl::Span<const absl::string_view> Implementations() { return kImplementations; }
 absl::Span<const absl::string_view> ProviderVariants() { return kProviderVariants; }
+
+bool IsPluginName(absl::string_view name) {
+  constexpr size_t kMaxBytes = 63;
+  return !name.empty() && name.size() <= kMaxBytes &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' ||
+                  c == '-';
+         });
+}
 
 }  // namespace plumbline

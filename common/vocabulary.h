@@ -65,6 +65,10 @@ absl::Span<const absl::string_view> BoundaryNodes();
 // plug-ins beside them.
 absl::Span<const absl::string_view> Implementations();
 
+// Whether NAME of plugin/NAME may be this; kPluginNameForm says what it may be.
+bool IsPluginName(absl::string_view name);
+inline constexpr char kPluginNameForm[] = "1 to 63 characters of [A-Za-z0-9._-]";
+
 // The provider compositions, without "provider/": those that an ensemble rule is made of unless a
 // request names others.
 absl::Span<const absl::string_view> ProviderVariants();

@@ -124,6 +124,10 @@ TEST_F(JobsTest, RefusesBadRequestsAndLeavesNothing) {
        }},
       {"spec.composition", [](v1::JobSpec* spec) { spec->set_composition("mine"); }},
       {"spec.composition",
+       [](v1::JobSpec* spec) {
+         spec->set_composition("candidate+plugin/" + std::string(64, 'x') + ":swiglu");
+       }},
+      {"spec.composition",
        [](v1::JobSpec* spec) { spec->set_composition("candidate+provider:q_prog"); }},
       {"spec.composition", [](v1::JobSpec* spec) { spec->set_composition("candidate+provider"); }},
       {"spec.inject", [](v1::JobSpec* spec) { spec->set_inject("no-such-fault"); }},

@@ -23,6 +23,7 @@ WRONG = [
     "HANGS",
     "EXITS_AT_ONCE",
     "KILLS",
+    "PRINTS",
 ]
 
 COMPILERS = {

@@ -2,6 +2,7 @@
  * that the guards, the gates or the probe must catch. The tests build it once for each. */
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #define HANGS 19         /* at the first call */
 #define EXITS_AT_ONCE 20 /* the same as EXITS, and runs no handler */
 #define KILLS 21         /* the process, by a signal that nobody handles */
+#define PRINTS 22        /* to standard output, when it is loaded and in a call; computes as it should */
 
 static int calls;
 
@@ -59,6 +61,8 @@ static plumbline_status forward(const plumbline_call* call) {
   if (write(2, "hangs\n", 6) == 6) {
     for (;;) sleep(1);
   }
+#elif WRONG == PRINTS
+  printf("{ printed in a call\n");
 #elif WRONG == FAILS
   return plumbline_failed("no tile configuration for this shape");
 #endif
@@ -188,6 +192,8 @@ const plumbline_plugin* plumbline_plugin_get(void) {
   raise(SIGSEGV);
 #elif WRONG == HANGS_WHEN_LOADED
   for (;;) sleep(1);
+#elif WRONG == PRINTS
+  printf("{ printed when loaded\n");
 #endif
   /* Keep every build's functions used. */
   (void)forward;

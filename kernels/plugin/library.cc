@@ -10,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status.h"
+#include "common/vocabulary.h"
 
 namespace plumbline::plugin {
 namespace {
 
 constexpr int kMaxKernels = 64;
 constexpr int kMaxNodes = 8;
-constexpr size_t kMaxNameBytes = 63;
 constexpr size_t kMaxTextBytes = 256;
 constexpr int64_t kMaxAlignmentBytes = 64;
 
@@ -26,24 +26,25 @@ absl::Status NotAsDeclared(absl::string_view field, absl::string_view what,
 }
 
 // A string of the plug-in's: printable, of 1 to `max_bytes` bytes.
-absl::StatusOr<std::string> ReadText(const char* text, absl::string_view field, size_t max_bytes) {
-  const std::string accepted = absl::StrCat("1 to ", max_bytes, " printable ASCII characters");
+absl::StatusOr<std::string> ReadText(const char* text, absl::string_view field, size_t max_bytes,
+                                     absl::string_view accepted_form = "") {
+  const std::string accepted = accepted_form.empty()
+                                   ? absl::StrCat("1 to ", max_bytes, " printable ASCII characters")
+                                   : std::string(accepted_form);
   if (text == nullptr) return NotAsDeclared(field, "is NULL", accepted);
   const size_t bytes = strnlen(text, max_bytes + 1);
   const bool printable = std::all_of(text, text + bytes, [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c));
   });
-  if (bytes == 0 || bytes > max_bytes || !printable) {
+  if (bytes > max_bytes) {
+    return NotAsDeclared(field, absl::StrCat("is longer than ", max_bytes, " characters"),
+                         accepted);
+  }
+  if (bytes == 0 || !printable) {
     return NotAsDeclared(field, absl::StrCat("is ", Quoted(absl::string_view(text, bytes))),
                          accepted);
   }
   return std::string(text, bytes);
-}
-
-bool IsWord(absl::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
 }
 
 bool AreConsecutive(const std::vector<const PluginNode*>& nodes) {
@@ -108,10 +109,12 @@ absl::Status Library::Read(const plumbline_plugin& description) {
     return NotAsDeclared("struct_bytes", absl::StrCat("is ", description.struct_bytes),
                          absl::StrCat("sizeof(plumbline_plugin), ", sizeof(plumbline_plugin)));
   }
-  PLUMBLINE_ASSIGN_OR_RETURN(name_, ReadText(description.name, "name", kMaxNameBytes));
-  if (!IsWord(name_)) {
-    return NotAsDeclared("name", absl::StrCat("is ", Quoted(name_)),
-                         "1 to 63 characters of [A-Za-z0-9._-]");
+  PLUMBLINE_ASSIGN_OR_RETURN(name_,
+                             ReadText(description.name, "name", kMaxTextBytes, kPluginNameForm));
+  if (!IsPluginName(name_)) {
+    return NotAsDeclared("name",
+                         absl::StrCat("is ", Quoted(name_), ", ", name_.size(), " characters"),
+                         kPluginNameForm);
   }
   implementation_ = absl::StrCat("plugin/", name_);
   PLUMBLINE_ASSIGN_OR_RETURN(owner_, ReadText(description.owner, "owner", kMaxTextBytes));

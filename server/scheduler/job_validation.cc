@@ -37,12 +37,6 @@ bool IsOneOf(absl::string_view text, absl::Span<const absl::string_view> words) 
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-bool IsWord(absl::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
-}
-
 // Removes "PLACE.N/" from the front.
 bool ConsumePlace(absl::string_view place, absl::string_view* node) {
   absl::string_view rest = *node;
@@ -229,12 +223,12 @@ absl::StatusOr<std::string> CanonicalComposition(absl::string_view text, int blo
     if (name == "provider") return std::string("provider/default");
     absl::string_view plugin = name;
     const bool known = IsOneOf(name, Implementations());
-    if (known || (absl::ConsumePrefix(&plugin, "plugin/") && IsWord(plugin))) {
+    if (known || (absl::ConsumePrefix(&plugin, "plugin/") && IsPluginName(plugin))) {
       return std::string(name);
     }
-    return FieldError(
-        field, absl::StrCat("unknown implementation ", Quoted(name)),
-        absl::StrCat("provider, ", absl::StrJoin(Implementations(), ", "), ", plugin/NAME"));
+    return FieldError(field, absl::StrCat("unknown implementation ", Quoted(name)),
+                      absl::StrCat("provider, ", absl::StrJoin(Implementations(), ", "),
+                                   ", plugin/NAME with a NAME of ", kPluginNameForm));
   };
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
   PLUMBLINE_ASSIGN_OR_RETURN(std::string canonical, canonical_implementation(parts[0]));

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import struct
@@ -97,18 +98,8 @@ class PluginDepthsTest(PluginCase):
         self.assertIn("refiner.0/swiglu", groups["plugin/example_swiglu"])
         self.assertEqual(len(task["full_model"]["ablation"]), 9)
 
-        inputs = harness.read_safetensors(f"{harness.GOLDEN}/transformer_inputs.safetensors")
-        capture = harness.read_safetensors(f"{harness.GOLDEN}/generation_fp32_cpu.safetensors")
         conditioning = self.path("conditioning.safetensors")
-        harness.write_safetensors(
-            conditioning,
-            {
-                "prompt_embeds": ("F32", [1, 7, 64], inputs["input.encoder_hidden_states"][2]),
-                "text_token_tags": ("I64", [7], (1).to_bytes(8, "little") * 7),
-                "condition_latents.0": ("F32", [1, 24, 1, 6, 8], capture["condition_latents"][2]),
-            },
-            {"anchors": "first"},
-        )
+        harness.write_conditioning(conditioning)
         contract = self.path("contract.json")
         pathlib.Path(contract).write_text(json.dumps(CONTRACT))
         generation = [
@@ -253,6 +244,29 @@ class EmbeddedPluginTest(PluginCase):
             f"--plugin={EXAMPLES}/swiglu.so", f"--composition={SWIGLU}", "--backward",
         )
         self.assertEqual(good.status, 0, good)
+
+    def test_the_composition_of_several_kernels_that_docs_plugin_md_shows(self):
+        guide = pathlib.Path("docs/plugin.md").read_text()
+        shown = guide.split("are judged at once:\n\n")[1].split("\n\n")[0].replace("\\\n", "")
+        program, *words = shlex.split(shown)
+        self.assertEqual(program, "plumbline")
+        for name in ("head_norms", "swiglu"):
+            shutil.copy(f"{EXAMPLES}/{name}.so", self.folder)
+        ended = self.run_client(*words, f"--report={self.path('report.json')}")
+        self.assertEqual(ended.status, 0, ended)
+        (task,) = json.loads(pathlib.Path(self.path("report.json")).read_text())["tasks"]
+        ran = {e["name"]: e["implementation"]["actual"] for e in task["block_replay"]["entries"]}
+        self.assertEqual(ran["q_norm"], "plugin/example_heads")
+        self.assertEqual(ran["k_norm"], "plugin/example_heads")
+        self.assertEqual(ran["swiglu"], "plugin/example_swiglu")
+        self.assertEqual(ran["q_proj"], "candidate")
+
+    def test_what_a_plugin_prints_does_not_get_among_what_the_command_prints(self):
+        printing = self.run_client(*self.wrong("prints"))
+        self.assertEqual(printing.status, 0, printing)
+        self.assertNotIn("{ printed", printing.out)
+        self.assertIn("{ printed when loaded", printing.error)
+        self.assertIn("{ printed in a call", printing.error)
 
     def test_a_crash_is_told_and_the_next_command_works(self):
         crash = self.run_client(

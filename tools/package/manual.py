@@ -74,6 +74,18 @@ def footer_lines(footer):
     return notes + lines
 
 
+def command_footer_lines(footer):
+    """The same of a command, without headings."""
+    lines = []
+    for part in filter(None, footer.split("\n\n")):
+        if re.match("Examples?:\n", part):
+            examples = re.sub(r"(?m)^  ", "", part.split("\n", 1)[1])
+            lines += [".PP", part.split("\n", 1)[0], ".PP", ".nf", escape(examples), ".fi"]
+        else:
+            lines += [".PP", paragraph(part)]
+    return lines
+
+
 def page(program, section, version, date):
     name = program.name
     lines = [
@@ -91,6 +103,7 @@ def page(program, section, version, date):
     for command in leaves:
         lines += [f".SS {' '.join(command.path)}", paragraph(command.description) + ".", ".PP", synopsis(name, command)]
         lines += option_lines(o for o in command.own_options if "--help" not in o.names)
+        lines += command_footer_lines(command.footer)
     lines.append(".SH OPTIONS")
     if leaves:
         lines.append("Every command takes these, before or behind its own.")

@@ -69,7 +69,10 @@ class PackageTest(unittest.TestCase):
                      "usr/lib/sysusers.d/plumbline.conf", "usr/lib/tmpfiles.d/plumbline.conf", "usr/include/plumbline_plugin.h",
                      "usr/share/man/man8/plumbline-server.8.gz", "usr/share/plumbline/slurm/plumbline-worker.sbatch",
                      "usr/share/plumbline/prometheus/plumbline.rules.yml", "usr/share/doc/plumbline/copyright",
-                     "usr/share/plumbline/web/index.html"]:  # fmt: skip
+                     "usr/share/plumbline/web/index.html",
+                     "usr/share/doc/plumbline/generations.md", "usr/share/doc/plumbline/examples/generation/contract.json",
+                     "usr/share/doc/plumbline/examples/generation/conditioning.safetensors",
+                     "usr/share/doc/plumbline/examples/plugin/head_norms.c"]:  # fmt: skip
             self.assertTrue((root / path).exists(), path)
         self.assertTrue(pathlib.Path(self.foreign).exists())
         self.assertFalse((root / "usr/lib/systemd/system" / pathlib.Path(self.foreign).name).exists())

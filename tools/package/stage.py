@@ -29,6 +29,7 @@ FILES = [
     ("deploy/kubernetes/**/*", "usr/share/plumbline/kubernetes"),
     ("docs/*.md", "usr/share/doc/PACKAGE"),
     ("kernels/plugin/plumbline_plugin.h", "usr/include"),
+    ("examples/generation/*", "usr/share/doc/PACKAGE/examples/generation"),
     ("examples/plugin/**/*", "usr/share/doc/PACKAGE/examples/plugin"),
 ]
 _LEFT_OUT = (".gitignore", "BUILD.bazel", "_test.py", "_test.sh", "_test.yml", "plugins.bzl")

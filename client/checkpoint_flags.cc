@@ -27,12 +27,13 @@ void AddCheckpointChecks(CommandTree* tree) {
   CLI::App* group = tree->AddGroup("checkpoint", "Check a checkpoint's files and weights");
   CLI::App* command = nullptr;
   auto* verify = tree->Add<VerifyCheckpoint>(
-      group, "verify", "Files, tensors and values, and all of it against a manifest", &command);
+      group, "verify", "Files, tensors and values, and all of it against a manifest",
+      {"plumbline checkpoint verify H3 --manifest=manifest.json"}, &command);
   AddVerifyCheckpointFlags(command, verify);
   AddJobFlags(command, &verify->job);
   auto* manifest = tree->Add<WriteManifest>(
       group, "manifest", "Write what `checkpoint verify` is to hold another copy against",
-      &command);
+      {"plumbline checkpoint manifest H3 --output=manifest.json"}, &command);
   AddWriteManifestFlags(command, manifest);
   AddJobFlags(command, &manifest->job);
 }
@@ -41,7 +42,9 @@ void AddSelftest(CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<Selftest>(
       tree->root(), "selftest",
-      "Hold a worker against every capture and every negative control, on its device", &command);
+      "Hold a worker against every capture and every negative control, on its device",
+      {"plumbline selftest", "plumbline selftest --server=HOST:PORT --worker-label=host=node1"},
+      &command);
   AddRepeated(command, "--worker-label", &flags->worker_labels,
               "K=V that the worker must carry; repeatable");
   AddJobFlags(command, &flags->job);

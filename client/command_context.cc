@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/error_text.h"
+#include "client/output_check.h"
 #include "client/server_connector.h"
 #include "common/status.h"
 
@@ -47,6 +48,10 @@ std::string CommandContext::ErrorTextOf(const absl::Status& status) const {
   return ErrorText(WithFileNames(status), flags_, output().error_style);
 }
 
+absl::StatusOr<v1::InputFile> CommandContext::NoInput(absl::string_view, absl::string_view) {
+  return v1::InputFile();
+}
+
 absl::StatusOr<v1::InputFile> CommandContext::Resolve(absl::string_view flag,
                                                       absl::string_view written) {
   v1::InputFile input;
@@ -85,30 +90,34 @@ absl::Status CommandContext::AddPlugins(const std::vector<std::string>& plugins,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExitStatus> CommandContext::Submit(bool has_uploads,
-                                                  const std::vector<std::string>& plugins,
-                                                  const MakeRequest& make) {
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      JobRequest bare, make([](absl::string_view, absl::string_view) { return v1::InputFile(); }));
-  bare.spec = WithoutInputs(std::move(bare.spec));
+absl::Status CommandContext::CheckOutputs(const JobRequest& bare) {
   NoteFlags(bare.flags);
-  PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
-  if (has_uploads || !plugins.empty()) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
-  PLUMBLINE_ASSIGN_OR_RETURN(JobRequest request,
-                             make([this](absl::string_view flag, absl::string_view written) {
-                               return Resolve(flag, written);
-                             }));
-  PLUMBLINE_RETURN_IF_ERROR(AddPlugins(plugins, &request));
-  return Runner().Run(request);
+  return client::CheckOutputs(bare, line_.signing_key);
 }
 
-absl::StatusOr<ExitStatus> CommandContext::SubmitFiles(const MakeRequest& make) {
+absl::StatusOr<ExitStatus> CommandContext::Submit(bool asks_first,
+                                                  const std::vector<std::string>& plugins,
+                                                  const MakeRequest& make) {
+  return Submit(asks_first, plugins, UploadKind::kInput, make);
+}
+
+absl::StatusOr<ExitStatus> CommandContext::SubmitFiles(const MakeRequest& make, UploadKind kind) {
+  return Submit(/*asks_first=*/false, /*plugins=*/{}, kind, make);
+}
+
+absl::StatusOr<ExitStatus> CommandContext::Submit(bool asks_first,
+                                                  const std::vector<std::string>& plugins,
+                                                  UploadKind kind, const MakeRequest& make) {
+  PLUMBLINE_ASSIGN_OR_RETURN(JobRequest bare, make(&NoInput));
+  bare.spec = WithoutInputs(std::move(bare.spec));
+  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(bare));
   PLUMBLINE_RETURN_IF_ERROR(Connect(/*needs_worker=*/true));
-  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request,
-                             make([this](absl::string_view flag, absl::string_view written) {
-                               return Resolve(flag, written);
-                             }));
-  NoteFlags(request.flags);
+  if (asks_first || !plugins.empty()) PLUMBLINE_RETURN_IF_ERROR(Runner().Validate(bare));
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      JobRequest request, make([this, kind](absl::string_view flag, absl::string_view written) {
+        return kind == UploadKind::kInput ? Resolve(flag, written) : Upload(flag, written, kind);
+      }));
+  PLUMBLINE_RETURN_IF_ERROR(AddPlugins(plugins, &request));
   return Runner().Run(request);
 }
 

@@ -47,6 +47,8 @@ class CommandContext {
   // Only after Connect.
   JobRunner Runner();
 
+  // In place of any input.
+  static absl::StatusOr<v1::InputFile> NoInput(absl::string_view flag, absl::string_view written);
   // An input as `written` after `flag`: uploads files of the client's.
   absl::StatusOr<v1::InputFile> Resolve(absl::string_view flag, absl::string_view written);
   absl::StatusOr<v1::InputFile> Upload(absl::string_view flag, absl::string_view written,
@@ -54,13 +56,18 @@ class CommandContext {
   // Uploads plug-ins for the job to bring.
   absl::Status AddPlugins(const std::vector<std::string>& plugins, JobRequest* request);
 
+  // Whether what the request is to write can be written: before anything else is done for it. Its
+  // inputs may be missing yet.
+  absl::Status CheckOutputs(const JobRequest& bare);
+
   using MakeRequest = std::function<absl::StatusOr<JobRequest>(const InputResolver&)>;
-  // Connects, then makes the job; where there are files to upload, first asks without them, so that
-  // a bad request uploads nothing.
-  absl::StatusOr<ExitStatus> Submit(bool has_uploads, const std::vector<std::string>& plugins,
+  // Checks outputs, connects, then makes the job. `asks_first`: without its files, so that a bad
+  // request uploads nothing; so it is done where there are plug-ins, too.
+  absl::StatusOr<ExitStatus> Submit(bool asks_first, const std::vector<std::string>& plugins,
                                     const MakeRequest& make);
-  // The same for what has nothing but files.
-  absl::StatusOr<ExitStatus> SubmitFiles(const MakeRequest& make);
+  // The same for what has nothing but files, which are of this kind.
+  absl::StatusOr<ExitStatus> SubmitFiles(const MakeRequest& make,
+                                         UploadKind kind = UploadKind::kInput);
 
   // From here on errors about fields are told by these flags.
   void NoteFlags(const FlagNames& flags) { flags_ = flags; }
@@ -69,6 +76,8 @@ class CommandContext {
 
  private:
   absl::Status WithFileNames(const absl::Status& status) const;
+  absl::StatusOr<ExitStatus> Submit(bool asks_first, const std::vector<std::string>& plugins,
+                                    UploadKind kind, const MakeRequest& make);
 
   const CommandLine& line_;
   const Environment& environment_;

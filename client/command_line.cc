@@ -10,6 +10,7 @@
 #include "client/slurm_flags.h"
 #include "client/submit_flags.h"
 #include "client/token_flags.h"
+#include "common/command_errors.h"
 #include "common/command_reference.h"
 #include "common/status.h"
 #include "common/utf8.h"
@@ -68,8 +69,8 @@ class Parser {
   absl::StatusOr<std::variant<CommandLine, HelpText>> Parse(int argc, const char* const* argv) {
     for (int i = 1; i < argc; ++i) {
       if (IsUtf8(argv[i])) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(Quoted(argv[i]), " is not UTF-8, which all that is asked for must be"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "plumbline: ", Quoted(argv[i]), " is not UTF-8, which all that is asked for must be"));
     }
     try {
       app_.parse(argc, argv);
@@ -78,7 +79,7 @@ class Parser {
     } catch (const CLI::CallForVersion& version) {
       return HelpText{absl::StrCat(version.what(), "\n")};
     } catch (const CLI::ParseError& error) {
-      return absl::InvalidArgumentError(absl::StrCat(error.what(), "\nSee ", HelpCommand()));
+      return absl::InvalidArgumentError(ParseErrorText(app_, error));
     }
     line_->command = tree_.MakeCommand();
     return *line_;
@@ -96,17 +97,6 @@ class Parser {
     app_.add_option("--signing-key", line_->signing_key,
                     "PEM file: Ed25519 private key that bundles are signed with")
         ->envname("PLUMBLINE_SIGNING_KEY");
-  }
-
-  // "plumbline jobs get --help", of the command that was being parsed.
-  std::string HelpCommand() const {
-    std::string words = "plumbline";
-    const CLI::App* app = &app_;
-    while (!app->get_subcommands().empty()) {
-      app = app->get_subcommands().front();
-      absl::StrAppend(&words, " ", app->get_name());
-    }
-    return absl::StrCat(words, " --help");
   }
 
   CLI::App app_;

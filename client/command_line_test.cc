@@ -3,23 +3,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/job_request.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace plumbline::client {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -97,7 +106,7 @@ TEST(CommandLineTest, ARuleIsGivenOrFrozen) {
   EXPECT_FALSE(HasUploads(command));
   EXPECT_THAT(
       ParseError({"submit", "full-model", "--checkpoint=H3", "--freeze-rule=a", "--rule=b"}),
-      HasSubstr("--freeze-rule excludes --rule"));
+      HasSubstr("--freeze-rule: not together with --rule"));
 }
 
 TEST(CommandLineTest, TakesNothingThatTheApiCannotSay) {
@@ -144,7 +153,7 @@ TEST(CommandLineTest, DecodesToWhatTheNamesOfFilesSay) {
         HasSubstr(".mp4, .wav, .png or .safetensors"));
   }
   EXPECT_THAT(ParseError({"decode", "--latents=a", "--output=a.png", "--no-tiling", "--tile=256"}),
-              HasSubstr("excludes"));
+              HasSubstr("not together with"));
   EXPECT_THAT(ParseError({"decode", "--latents=a"}), HasSubstr("--output"));
 }
 
@@ -177,7 +186,7 @@ TEST(CommandLineTest, AGenerationIsItsContractAndItsFiles) {
   EXPECT_TRUE(request->wait);
   EXPECT_THAT(ParseError({"submit", "generation", "--checkpoint=H3", "--contract=a",
                           "--conditioning=b", "--gate=1", "--preflight"}),
-              HasSubstr("excludes"));
+              HasSubstr("not together with"));
 }
 
 TEST(CommandLineTest, AContractThatIsNoneIsRefusedByItsFlag) {
@@ -187,6 +196,10 @@ TEST(CommandLineTest, AContractThatIsNoneIsRefusedByItsFlag) {
     const auto request = GenerationRequest(command, PathStyle::kAsWritten, &NameAsArtifact);
     EXPECT_THAT(request.status().message(), HasSubstr("--contract:")) << text;
   }
+  SubmitGeneration broken;
+  broken.contract = WriteContract("{\n \"seeds\": [42],\n \"num_frames\": 22\n \"height\": 96\n}");
+  EXPECT_THAT(GenerationRequest(broken, PathStyle::kAsWritten, &NameAsArtifact).status().message(),
+              AllOf(HasSubstr(broken.contract), HasSubstr("line 4, column 9")));
   SubmitGeneration command;
   command.contract = "nowhere.json";
   EXPECT_THAT(GenerationRequest(command, PathStyle::kAsWritten, &NameAsArtifact).status().message(),
@@ -398,16 +411,117 @@ TEST(CommandLineTest, HelpIsEverywhere) {
   EXPECT_THAT(std::get<HelpText>(*Parse({"--version"})).text, HasSubstr("plumbline "));
 }
 
-TEST(CommandLineTest, RefusalsNameTheFlagAndTheHelp) {
-  EXPECT_THAT(ParseError({"submit", "block-replay"}), HasSubstr("--checkpoint"));
-  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=x", "--blok=1"}),
-              HasSubstr("--blok"));
-  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=x", "--block=one"}),
-              HasSubstr("--block"));
-  EXPECT_THAT(ParseError({"report", "7", "--format=xml"}), HasSubstr("--format"));
-  EXPECT_THAT(ParseError({"jobs", "get"}), HasSubstr("plumbline jobs get --help"));
-  ParseError({});
-  ParseError({"nothing"});
+TEST(CommandLineTest, RefusalsNameTheFlagWhatWasGivenWhatIsAcceptedAndTheHelp) {
+  EXPECT_EQ(ParseError({"submit", "block-replay"}),
+            "plumbline submit block-replay: needs --checkpoint\n"
+            "See plumbline submit block-replay --help");
+  EXPECT_EQ(ParseError({"submit", "block-replay", "--chekpoint=x"}),
+            "plumbline submit block-replay: there is no flag \"--chekpoint\"; did you mean "
+            "--checkpoint?\nSee plumbline submit block-replay --help");
+  EXPECT_EQ(ParseError({"submit", "block-replay", "--checkpoint=x", "--block=one"}),
+            "plumbline submit block-replay: --block: \"one\" is not a whole number, 0 or more\n"
+            "See plumbline submit block-replay --help");
+  EXPECT_THAT(ParseError({"report", "7", "--format=xml"}),
+              HasSubstr("--format: \"xml\" is not accepted; accepted: text, json\n"));
+  EXPECT_THAT(ParseError({"submit", "block-replay", "--checkpoint=x", "--layouts"}),
+              HasSubstr("--layouts: needs a value\n"));
+  EXPECT_THAT(ParseError({"jobs", "get"}), HasSubstr("plumbline jobs get: needs JOB\n"));
+  EXPECT_THAT(ParseError({"jobs", "delete"}), HasSubstr("plumbline jobs delete: needs JOB\n"));
+  EXPECT_THAT(ParseError({"jobs", "get", "1", "2"}), HasSubstr("\"2\" is one word too many"));
+  EXPECT_THAT(ParseError({"decode", "--output=a.png"}),
+              HasSubstr("plumbline decode: needs one of --latents, --kept\n"));
+  EXPECT_THAT(ParseError({}), HasSubstr("plumbline: needs a command: submit, jobs, "));
+  EXPECT_THAT(ParseError({"job", "list"}),
+              HasSubstr("plumbline: \"job\" is no command; accepted: submit, jobs, "));
+  EXPECT_THAT(ParseError({"job", "list"}), HasSubstr("did you mean jobs?"));
+  EXPECT_THAT(ParseError({"jobs"}), HasSubstr("plumbline jobs: needs a command: list, get, "));
+}
+
+// `command` of the program's reference and all that stand below it, each with its words.
+void Walk(const nlohmann::json& command, const std::vector<std::string>& words,
+          const std::function<void(const nlohmann::json&, std::vector<std::string>)>& visit) {
+  visit(command, words);
+  for (const nlohmann::json& below : command["commands"]) {
+    std::vector<std::string> longer = words;
+    longer.push_back(below["name"]);
+    Walk(below, longer, visit);
+  }
+}
+
+nlohmann::json Reference() {
+  return nlohmann::json::parse(std::get<HelpText>(*Parse({"--help-json"})).text);
+}
+
+absl::StatusOr<std::variant<CommandLine, HelpText>> ParseStrings(
+    const std::vector<std::string>& words) {
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  return Parse(pointers);
+}
+
+TEST(CommandLineTest, NoNumberIsRefusedInAParsersWords) {
+  int numbers = 0;
+  Walk(Reference(), {}, [&](const nlohmann::json& command, std::vector<std::string> words) {
+    for (const nlohmann::json& option : command["options"]) {
+      const std::string value = option["value"];
+      if (value != "INT" && value != "UINT" && value != "FLOAT" && value != "N") continue;
+      ++numbers;
+      const std::string name = option["names"][0];
+      std::vector<std::string> asked = words;
+      asked.push_back(name + "=one");
+      EXPECT_THAT(std::string(ParseStrings(asked).status().message()),
+                  HasSubstr(": " + name + ": \"one\" is not a "));
+    }
+  });
+  EXPECT_GT(numbers, 10);
+}
+
+TEST(CommandLineTest, NumbersAreDecimal) {
+  EXPECT_EQ(ParseAs<ListJobs>({"jobs", "list", "--limit=010"}).limit, 10);
+  EXPECT_THAT(ParseError({"jobs", "list", "--limit=0x10"}),
+              HasSubstr("--limit: \"0x10\" is not a whole number, 1 or more"));
+  EXPECT_THAT(ParseError({"jobs", "list", "--limit=99999999999"}),
+              HasSubstr("\"99999999999\" is not a whole number from 1 to 2147483647"));
+  EXPECT_THAT(ParseError({"submit", "sweep", "--checkpoint=x", "--priority=101"}),
+              HasSubstr("--priority: \"101\" is not a whole number from -100 to 100"));
+}
+
+// The words of the examples that a command's help ends with, as a shell would have them.
+std::vector<std::vector<std::string>> Examples(const std::string& footer) {
+  std::vector<std::vector<std::string>> examples;
+  const std::string joined = absl::StrReplaceAll(footer, {{"\\\n", ""}});
+  for (const absl::string_view line : absl::StrSplit(joined, '\n')) {
+    if (!absl::StartsWith(line, "  plumbline ")) continue;
+    examples.emplace_back();
+    const std::string plain = absl::StrReplaceAll(line, {{"(must fail)", ""}});
+    for (const absl::string_view word : absl::StrSplit(plain, ' ', absl::SkipEmpty())) {
+      if (word == "&&" || absl::StartsWith(word, ">")) break;
+      examples.back().emplace_back(word);
+    }
+  }
+  return examples;
+}
+
+TEST(CommandLineTest, EveryCommandHasExamplesOfItsOwnWhichItTakes) {
+  std::set<std::string> footers;
+  Walk(Reference(), {}, [&](const nlohmann::json& command, std::vector<std::string> words) {
+    const std::string footer = command["footer"];
+    if (!words.empty() && !command["commands"].empty()) {
+      EXPECT_EQ(footer, "") << absl::StrJoin(words, " ");
+      return;
+    }
+    EXPECT_TRUE(footers.insert(footer).second) << absl::StrJoin(words, " ");
+    const std::vector<std::vector<std::string>> examples = Examples(footer);
+    EXPECT_FALSE(examples.empty()) << absl::StrJoin(words, " ");
+    for (const std::vector<std::string>& example : examples) {
+      ASSERT_GT(example.size(), words.size()) << footer;
+      EXPECT_TRUE(std::equal(words.begin(), words.end(), example.begin() + 1)) << footer;
+      // "plumbline" is what Parse begins with.
+      const std::vector<std::string> typed(example.begin() + 1, example.end());
+      const auto parsed = ParseStrings(typed);
+      EXPECT_TRUE(parsed.ok()) << absl::StrJoin(example, " ") << ": " << parsed.status();
+    }
+  });
 }
 
 TEST(JobRequestTest, RefusesWhatHasNotTheForm) {

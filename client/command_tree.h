@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <string>
 
 #include "client/command_line.h"
 
@@ -20,11 +22,13 @@ class CommandTree {
   CLI::App* root() const { return root_; }
 
   // A command, whose flags are to be bound to the T that this returns: that is the result where it
-  // is parsed.
+  // is parsed. `examples`, of this command alone, end its help.
   template <typename T>
-  T* Add(CLI::App* parent, const char* name, const char* description, CLI::App** command) {
+  T* Add(CLI::App* parent, const char* name, const char* description,
+         std::initializer_list<const char*> examples, CLI::App** command) {
     *command = parent->add_subcommand(name, description);
     (*command)->fallthrough();
+    (*command)->footer(ExamplesText(examples));
     auto flags = std::make_shared<T>();
     T* const raw = flags.get();
     (*command)->callback([this, flags] { make_command_ = [flags] { return Command(*flags); }; });
@@ -39,6 +43,7 @@ class CommandTree {
     CLI::App* group = parent->add_subcommand(name, description);
     group->require_subcommand(1);
     group->fallthrough();
+    group->footer("");  // Else that of the program.
     return group;
   }
 
@@ -46,6 +51,13 @@ class CommandTree {
   Command MakeCommand() const { return make_command_(); }
 
  private:
+  static std::string ExamplesText(std::initializer_list<const char*> examples) {
+    if (examples.size() == 0) return "";
+    std::string text = examples.size() == 1 ? "Example:" : "Examples:";
+    for (const char* example : examples) text += std::string("\n  ") + example;
+    return text;
+  }
+
   CLI::App* const root_;
   std::function<Command()> make_command_;
 };

@@ -94,7 +94,7 @@ int RunCommand(const CommandLine& line, const Environment& environment) {
 int RunCommandLine(int argc, const char* const* argv, const Environment& environment) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (!parsed.ok()) {
-    environment.output.PrintError(absl::StrCat("plumbline: ", parsed.status().message(), "\n"));
+    environment.output.PrintError(absl::StrCat(parsed.status().message(), "\n"));
     return kExitBadRequest;
   }
   if (const auto* help = std::get_if<HelpText>(&*parsed)) {

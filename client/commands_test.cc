@@ -74,7 +74,10 @@ class CommandsTest : public testing::Test {
     environment.output.error = std::tmpfile();
     environment.clock = SystemClock();
     environment.interrupt = &interrupt_;
-    environment.embedded = [this](bool) { return coordinator_.NewConnector(is_embedded_); };
+    environment.embedded = [this](bool) {
+      ++connections_;
+      return coordinator_.NewConnector(is_embedded_);
+    };
     const int status = RunCommandLine(static_cast<int>(words.size()), words.data(), environment);
     out_ = Contents(environment.output.out);
     error_ = Contents(environment.output.error);
@@ -94,6 +97,7 @@ class CommandsTest : public testing::Test {
   FakeCoordinator coordinator_;
   Interrupt interrupt_;
   bool is_embedded_ = true;
+  int connections_ = 0;
   std::string out_;
   std::string error_;
 };
@@ -152,6 +156,64 @@ TEST_F(CommandsTest, ABundleThatCannotBeMadeIsToldBeforeTheJob) {
             kExitPassed)
       << error_;
   EXPECT_TRUE(std::filesystem::exists(made + "/SHA256SUMS"));
+}
+
+// Permissions do not say it: to root everything is writable.
+TEST_F(CommandsTest, WhatCannotBeWrittenIsToldBeforeAnythingIsDone) {
+  const std::string bundle = TempPath("given_bundle");
+  std::filesystem::create_directories(bundle);
+  ASSERT_TRUE(WriteFileAtomically(bundle + "/report.json", "{}").ok());
+  const std::vector<std::vector<const char*>> commands = {
+      {"submit", "block-replay", "--checkpoint=H3", "--golden=not.there", "--report"},
+      {"submit", "block-replay", "--checkpoint=H3", "--save-tensors"},
+      {"submit", "block-replay", "--checkpoint=H3", "--bundle"},
+      {"submit", "full-model", "--checkpoint=H3", "--freeze-rule"},
+      {"submit", "full-model", "--checkpoint=H3", "--bundle"},
+      {"submit", "sweep", "--checkpoint=H3", "--report"},
+      {"submit", "diagnostic", "--run=0123abcd", "--report"},
+      {"decode", "--checkpoint=H3", "--latents=not.there", "--output"},
+      {"decode", "--latents=0123abcd", "--output"},
+      {"decode", "--kept=not.there", "--output"},
+      {"rule", "seal", "not.there", "--output"},
+      {"verify", bundle.c_str(), "--report"},
+      {"checkpoint", "manifest", "H3", "--output"},
+      {"selftest", "--report"},
+      {"compare", "not.there", "not.there", "--report"},
+      {"compare-media", "not.there", "not.there", "--diff"},
+      {"compare-media", "jobs/1", "jobs/2", "--report"},
+      {"layout", "--layout=tiny", "--save-tensors"},
+      {"report", "fake", "--bundle"},
+  };
+  const std::string long_name = TempPath(std::string(300, 'x') + ".mp4");
+  const std::string nowhere = TempPath("not/there/x.mp4");
+  for (std::vector<const char*> words : commands) {
+    const std::string flag = words.back();
+    words.pop_back();
+    for (const std::string& path : {std::string("/proc/x.mp4"), long_name, nowhere}) {
+      if (flag == "--bundle" && path == nowhere) continue;  // It would be made.
+      const std::string written = flag + "=" + path;
+      words.push_back(written.c_str());
+      EXPECT_EQ(Run(words), kExitBadRequest) << written;
+      EXPECT_THAT(error_, HasSubstr("\n  " + flag + ": ")) << words[1];
+      EXPECT_THAT(error_, HasSubstr(path)) << words[1];
+      words.pop_back();
+    }
+  }
+  EXPECT_EQ(connections_, 0);
+  EXPECT_FALSE(std::filesystem::exists(TempPath("not")));
+}
+
+TEST_F(CommandsTest, NoFileIsWrittenTwiceAndNoTrialIsLeft) {
+  const std::string folder = TempPath("outputs");
+  std::filesystem::create_directories(folder);
+  const std::string report = "--report=" + folder + "/a";
+  const std::string tensors = "--save-tensors=" + folder + "/./a";
+  EXPECT_EQ(Run({"submit", "block-replay", "--checkpoint=H3", report.c_str(), tensors.c_str()}),
+            kExitBadRequest);
+  EXPECT_THAT(error_, HasSubstr("--save-tensors: "));
+  EXPECT_THAT(error_, HasSubstr("is what --report writes"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_EQ(connections_, 0);
 }
 
 TEST_F(CommandsTest, ARefusalNamesFlagFieldAndAcceptedValues) {

@@ -1,5 +1,6 @@
 #include "client/environment.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,11 +45,22 @@ Style StyleOf(std::FILE* file) {
   return style;
 }
 
+// Standard output for us alone; as it is where descriptors have run out or it is closed.
+std::FILE* TakeStandardOutput() {
+  const int descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (descriptor < 0) return stdout;
+  std::FILE* const taken = fdopen(descriptor, "w");
+  if (taken == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return stdout;
+  return taken;
+}
+
 }  // namespace
 
 Output ProcessOutput() {
   Output output;
-  output.out_style = StyleOf(stdout);
+  output.out = TakeStandardOutput();
+  output.out_style = StyleOf(output.out);
+  output.out_is_terminal = isatty(fileno(output.out)) != 0;
   output.error_style = StyleOf(stderr);
   output.error_is_terminal = isatty(fileno(stderr)) != 0;
   return output;

@@ -21,6 +21,7 @@ struct Output {
   std::FILE* error = stderr;
   Style out_style;
   Style error_style;
+  bool out_is_terminal = false;
   bool error_is_terminal = false;  // There is a live line on it then.
 
   void Print(absl::string_view text) const {
@@ -43,8 +44,11 @@ struct Environment {
   std::function<absl::StatusOr<std::unique_ptr<Connector>>(bool needs_worker)> embedded;
 };
 
-// Standard output and error as they are: colours on a terminal unless NO_COLOR is set, characters
-// beyond ASCII where the locale has UTF-8, the terminal's width up to 100 columns.
+// Standard output and error as they are, and from now on nothing else writes to standard output:
+// file descriptor 1, which plug-ins and libraries in this process print to, is standard error, so
+// that what a command prints can be piped and parsed. Once in a process; the file lives as long.
+// Colours on a terminal unless NO_COLOR is set, characters beyond ASCII where the locale has UTF-8,
+// the terminal's width up to 100 columns.
 Output ProcessOutput();
 
 }  // namespace plumbline::client

@@ -12,13 +12,20 @@ namespace plumbline::client {
 
 namespace {
 
+// The flag as it was typed where an error about a file's contents does not name the file itself.
+std::string FlagText(const FlagNames::Flag& flag, absl::string_view error) {
+  if (!flag.is_file || absl::StrContains(error, flag.written)) return flag.flag;
+  return absl::StrCat(flag.flag, absl::StartsWith(flag.flag, "-") ? "=" : " ", flag.written);
+}
+
 // A message that begins with a field, "FIELD: what is wrong", with the flag that set it.
 std::string WithFlag(absl::string_view message, const FlagNames& flags) {
   const size_t colon = message.find(": ");
   const FlagNames::Flag* const flag =
       colon == absl::string_view::npos ? nullptr : flags.Find(message.substr(0, colon));
   if (flag == nullptr) return std::string(message);
-  return absl::StrCat(flag->flag, " (", message.substr(0, colon), ")", message.substr(colon));
+  return absl::StrCat(FlagText(*flag, message), " (", message.substr(0, colon), ")",
+                      message.substr(colon));
 }
 
 }  // namespace
@@ -47,8 +54,8 @@ std::string ErrorText(const absl::Status& status, const FlagNames& flags, const 
                       violation.description, "\n");
       continue;
     }
-    absl::StrAppend(&out, "  ", style.Paint(Ink::kStrong, flag->flag), " (", violation.field,
-                    "): ", violation.description, "\n");
+    absl::StrAppend(&out, "  ", style.Paint(Ink::kStrong, FlagText(*flag, violation.description)),
+                    " (", violation.field, "): ", violation.description, "\n");
     const std::string suggestion = SuggestionFor(flag->flag, flag->written);
     if (!suggestion.empty()) absl::StrAppend(&out, "    ", suggestion, "\n");
   }

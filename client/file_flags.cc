@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/shared_flags.h"
+#include "common/command_errors.h"
 
 namespace plumbline::client {
 namespace {
@@ -22,18 +23,21 @@ void AddBundleFolder(CLI::App* command, RecomputeVerdict* flags) {
 void AddRule(CommandTree* tree) {
   CLI::App* group = tree->AddGroup("rule", "Look at rule files, seal and compare them");
   CLI::App* command = nullptr;
-  auto* show = tree->Add<ShowRule>(group, "show", "Check a rule and print it", &command);
+  auto* show = tree->Add<ShowRule>(group, "show", "Check a rule and print it",
+                                   {"plumbline rule show rule.json"}, &command);
   command->add_option("RULE", show->rule, "FILE or worker:PATH")->required();
   AddJobFlags(command, &show->job);
 
-  auto* seal = tree->Add<SealRule>(group, "seal", "Make a rule that was edited a valid manual one",
-                                   &command);
+  auto* seal =
+      tree->Add<SealRule>(group, "seal", "Make a rule that was edited a valid manual one",
+                          {"plumbline rule seal rule.json --output=sealed.json"}, &command);
   command->add_option("RULE", seal->rule, "FILE or worker:PATH")->required();
   command->add_option("--output", seal->output, "File to write; default the rule's own");
   AddJobFlags(command, &seal->job);
 
-  auto* compare = tree->Add<CompareRules>(
-      group, "compare", "k, leave-one-out and bounds of two rules side by side", &command);
+  auto* compare = tree->Add<CompareRules>(group, "compare",
+                                          "k, leave-one-out and bounds of two rules side by side",
+                                          {"plumbline rule compare old.json new.json"}, &command);
   command->add_option("A", compare->a, "FILE or worker:PATH")->required();
   command->add_option("B", compare->b, "FILE or worker:PATH")->required();
   AddJobFlags(command, &compare->job);
@@ -41,13 +45,14 @@ void AddRule(CommandTree* tree) {
 
 void AddVerdict(CommandTree* tree) {
   CLI::App* command = nullptr;
-  auto* verdict = tree->Add<RecomputeVerdict>(
-      tree->root(), "verdict", "Recompute a bundle's verdict from its files alone", &command);
+  auto* verdict = tree->Add<RecomputeVerdict>(tree->root(), "verdict",
+                                              "Recompute a bundle's verdict from its files alone",
+                                              {"plumbline verdict evidence"}, &command);
   AddBundleFolder(command, verdict);
   AddJobFlags(command, &verdict->job);
   auto* verify = tree->Add<RecomputeVerdict>(
       tree->root(), "verify", "Check a bundle: its files, its signature, and its verdict",
-      &command);
+      {"plumbline verify evidence --public-key=key.pem"}, &command);
   AddBundleFolder(command, verify);
   AddJobFlags(command, &verify->job);
 }
@@ -55,7 +60,8 @@ void AddVerdict(CommandTree* tree) {
 void AddCompare(CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<CompareFiles>(
-      tree->root(), "compare", "Every measure of every tensor of two safetensors files", &command);
+      tree->root(), "compare", "Every measure of every tensor of two safetensors files",
+      {"plumbline compare A.safetensors B.safetensors"}, &command);
   command->add_option("A", flags->a, "FILE or worker:PATH, judged")->required();
   command->add_option("B", flags->b, "FILE or worker:PATH, the reference")->required();
   AddJobFlags(command, &flags->job);
@@ -67,7 +73,7 @@ void AddCompareMedia(CommandTree* tree) {
       tree->root(), "compare-media",
       "Quality of a video and its sound against another: PSNR, SSIM, temporal RMSE,\n"
       "audio, frame by frame",
-      &command);
+      {"plumbline compare-media A.mp4 B.mp4 --diff=difference.mp4"}, &command);
   command
       ->add_option("A", flags->a,
                    "MP4, WAV or safetensors (frames, samples): FILE or worker:PATH; name of\n"
@@ -89,6 +95,7 @@ void AddDecode(CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<DecodeLatents>(
       tree->root(), "decode", "Decode latents to a video, a soundtrack, a picture or tensors",
+      {"plumbline decode --checkpoint=H3 --latents=latents.safetensors --output=video.mp4"},
       &command);
   command->add_option("--checkpoint", flags->checkpoint, "As in submit; of a run, default its own");
   CLI::Option_group* source = command->add_option_group("source");
@@ -113,23 +120,30 @@ void AddDecode(CommandTree* tree) {
                    "Of a .safetensors: f32, or u8 for 8 bits; default f32")
       ->check(CLI::IsMember({"f32", "u8"}));
   CLI::Option* tile =
-      command->add_option("--tile", flags->tile, "Side of a tile in pixels; default 256");
-  CLI::Option* overlap = command->add_option("--tile-overlap", flags->tile_overlap,
-                                             "Least overlap of tiles in pixels; default 64");
+      command->add_option("--tile", flags->tile, "Side of a tile in pixels; default 256")
+          ->transform(WholeNumber(1));
+  CLI::Option* overlap = command
+                             ->add_option("--tile-overlap", flags->tile_overlap,
+                                          "Least overlap of tiles in pixels; default 64")
+                             ->transform(WholeNumber(0));
   command->add_flag("--no-tiling", flags->no_tiling, "One tile, whatever the size")
       ->excludes(tile)
       ->excludes(overlap);
-  command->add_option("--image-frame", flags->image_frame,
-                      "Frame of a .png, from 0; default the middle one");
-  command->add_option("--fps", flags->fps,
-                      "Frames a second of a .mp4; default 24, of a run its own");
+  command
+      ->add_option("--image-frame", flags->image_frame,
+                   "Frame of a .png, from 0; default the middle one")
+      ->transform(WholeNumber(0));
+  command
+      ->add_option("--fps", flags->fps, "Frames a second of a .mp4; default 24, of a run its own")
+      ->transform(Number(0, 1000));
   AddJobFlags(command, &flags->job);
 }
 
 void AddLayout(CommandTree* tree) {
   CLI::App* command = nullptr;
-  auto* flags = tree->Add<BuildLayout>(tree->root(), "layout",
-                                       "Build the tensors of a packed layout", &command);
+  auto* flags = tree->Add<BuildLayout>(
+      tree->root(), "layout", "Build the tensors of a packed layout",
+      {"plumbline layout --layout=tiny --save-tensors=layout.safetensors"}, &command);
   command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"))
       ->required();
   command->add_option("--save-tensors", flags->save_tensors, "safetensors file to write")

@@ -16,7 +16,12 @@ bool Encloses(absl::string_view outer, absl::string_view field) {
 }  // namespace
 
 void FlagNames::Add(absl::string_view field, absl::string_view flag, absl::string_view written) {
-  flags_.push_back({std::string(field), std::string(flag), std::string(written)});
+  flags_.push_back({std::string(field), std::string(flag), std::string(written), false});
+}
+
+void FlagNames::AddFile(absl::string_view field, absl::string_view flag, absl::string_view file) {
+  Add(field, flag, file);
+  flags_.back().is_file = true;
 }
 
 const FlagNames::Flag* FlagNames::Find(absl::string_view field) const {

@@ -13,12 +13,14 @@ namespace plumbline::client {
 class FlagNames {
  public:
   struct Flag {
-    std::string field;    // Path from the specification on, e.g. "block_replay.layouts[0]".
-    std::string flag;     // E.g. "--layouts".
-    std::string written;  // The value as typed, for suggestions.
+    std::string field;     // Path from the specification on, e.g. "block_replay.layouts[0]".
+    std::string flag;      // E.g. "--layouts".
+    std::string written;   // The value as typed, for suggestions.
+    bool is_file = false;  // `written` is a file, whose contents an error may be about.
   };
 
   void Add(absl::string_view field, absl::string_view flag, absl::string_view written);
+  void AddFile(absl::string_view field, absl::string_view flag, absl::string_view file);
 
   // The flag of `field` or of the nearest field around it: "spec.block_replay.layouts[0].height"
   // is that of "block_replay.layouts[0]". Null if no flag set it.

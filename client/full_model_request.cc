@@ -187,7 +187,7 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
     if (!key.ok()) return FieldError("--public-key", key.status().message(), "a PEM file");
     request.spec.mutable_verdict()->set_public_key_pem(*std::move(key));
   }
-  request.flags.Add("verdict.public_key_pem", "--public-key", flags.public_key);
+  request.flags.AddFile("verdict.public_key_pem", "--public-key", flags.public_key);
   return Waited(std::move(request), flags.job);
 }
 

@@ -17,7 +17,7 @@ void AddGenerationFlags(CLI::App* command, SubmitGeneration* flags) {
                                           "Full-model job, ended, that the composition passed");
   command
       ->add_flag("--preflight", flags->preflight,
-                 "Run without a gate; the run is marked and cannot be cited")
+                 "Generate without a gate; the report says so and cannot be cited")
       ->excludes(gate);
   command->add_option("--against", flags->against,
                       "Generation job to compare with: drift of the latents after every step,\n"

@@ -5,8 +5,10 @@
 #include "client/measure_text.h"
 #include "client/request_parts.h"
 #include "common/files.h"
+#include "common/json.h"
 #include "common/status.h"
 #include "google/protobuf/util/json_util.h"
+#include "nlohmann/json.hpp"
 
 namespace plumbline::client {
 namespace {
@@ -19,6 +21,9 @@ constexpr size_t kMaxContractBytes = 1 << 20;
 absl::StatusOr<v1::GenerationContract> ReadContract(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadFile(path, kMaxContractBytes);
   if (!text.ok()) return FieldError(kContractFlag, text.status().message(), "a JSON file");
+  // Its errors have a line.
+  const absl::Status is_json = ParseJson(*text, path).status();
+  if (!is_json.ok()) return FieldError(kContractFlag, is_json.message(), "a JSON file");
   v1::GenerationContract contract;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &contract);
   if (!parsed.ok()) {
@@ -47,7 +52,7 @@ absl::StatusOr<JobRequest> GenerationRequest(const SubmitGeneration& flags, Path
   names.Add("composition", "--composition", flags.composition);
   names.Add("inject", "--inject", flags.inject);
   names.Add("save_tensors", "--save-tensors", flags.save_tensors);
-  names.Add("generation.contract", kContractFlag, flags.contract);
+  names.AddFile("generation.contract", kContractFlag, flags.contract);
   PLUMBLINE_ASSIGN_OR_RETURN(*generation.mutable_contract(), ReadContract(flags.contract));
   PLUMBLINE_RETURN_IF_ERROR(FillInput("--conditioning", "generation.conditioning",
                                       flags.conditioning, resolve,

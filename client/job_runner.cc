@@ -1,12 +1,7 @@
 #include "client/job_runner.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <map>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,12 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/job_bundle.h"
+#include "client/output_check.h"
 #include "client/progress_line.h"
 #include "client/report_text.h"
 #include "client/transfer.h"
 #include "client/watch.h"
-#include "common/evidence/bundle.h"
-#include "common/evidence/signature.h"
 #include "common/files.h"
 #include "common/grpc_status.h"
 #include "common/random_id.h"
@@ -34,18 +29,6 @@ bool HasFinishedTask(const v1::Job& job) {
   return std::any_of(job.tasks().begin(), job.tasks().end(),
                      [](const v1::Task& task) { return task.state() == v1::JOB_STATE_SUCCEEDED; });
 }
-
-std::vector<v1::Artifact> ArtifactsOf(const v1::Job& job, v1::ArtifactRole role) {
-  std::vector<v1::Artifact> artifacts;
-  for (const v1::Artifact& artifact : job.artifacts()) {
-    if (artifact.role() == role) artifacts.push_back(artifact);
-  }
-  return artifacts;
-}
-
-// What a rule file may take; it is held in memory.
-constexpr size_t kMaxRuleBytes = 64 << 20;
-constexpr size_t kMaxKeyBytes = 4096;
 
 // What a job without enough memory asks too much by.
 absl::string_view LayoutsField(const v1::JobSpec& spec) {
@@ -79,63 +62,6 @@ absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job)
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   return report;
-}
-
-absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  // What there is of the path already: the rest is made in it.
-  fs::path there = fs::absolute(folder, error).lexically_normal();
-  if (!there.has_filename()) there = there.parent_path();
-  const fs::path wanted = there;
-  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path()) {
-    there = there.parent_path();
-  }
-  if (!fs::is_directory(there, error) || access(there.c_str(), W_OK | X_OK) != 0) {
-    return FieldError(
-        flag,
-        absl::StrCat(Quoted(folder), " cannot be made: ", Quoted(there.string()),
-                     fs::is_directory(there, error) ? " may not be written to" : " is no folder"),
-        "a new or an empty folder");
-  }
-  if (there == wanted && !fs::is_empty(there, error)) {
-    return FieldError(flag, absl::StrCat(Quoted(folder), " holds something already"),
-                      "a new or an empty folder");
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadSigningKey(const std::string& path) {
-  if (path.empty()) return std::string();
-  constexpr absl::string_view kFlag = "--signing-key";
-  absl::StatusOr<std::string> key = ReadFile(path, kMaxKeyBytes);
-  if (!key.ok()) return FieldError(kFlag, key.status().message(), "a PEM file");
-  if (const auto half = PublicKeyOf(*key); !half.ok()) {
-    return FieldError(kFlag, absl::StrCat(Quoted(path), ": ", half.status().message()));
-  }
-  return key;
-}
-
-absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
-                            const std::string& signing_key, const std::string& folder) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string key, ReadSigningKey(signing_key));
-  std::map<std::string, std::string> rules;  // By digest: tasks may share one.
-  for (const v1::Artifact& artifact : ArtifactsOf(job, v1::ARTIFACT_ROLE_RULE)) {
-    if (rules.count(artifact.sha256()) > 0) continue;
-    // Files come to files; this one stays only until it is read.
-    const std::string path = absl::StrCat(folder, "/rule.tmp");
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return FileError(folder, "cannot be made", error.value());
-    PLUMBLINE_RETURN_IF_ERROR(DownloadArtifact(session, artifact, path));
-    absl::StatusOr<std::string> text = ReadFile(path, kMaxRuleBytes);
-    std::filesystem::remove(path, error);
-    PLUMBLINE_ASSIGN_OR_RETURN(rules[artifact.sha256()], std::move(text));
-  }
-  std::vector<std::string> texts;
-  for (auto& [digest, text] : rules) texts.push_back(std::move(text));
-  PLUMBLINE_ASSIGN_OR_RETURN(const BundleFiles files, MakeBundle(report, texts, key));
-  return WriteBundle(files, folder);
 }
 
 absl::Status ErrorOf(const v1::Job& job) {
@@ -174,7 +100,6 @@ JobRunner::JobRunner(Session* session, const Environment* environment, std::stri
       signing_key_(std::move(signing_key)) {}
 
 absl::Status JobRunner::Validate(const JobRequest& request) {
-  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request));
   v1::CreateJobRequest create;
   *create.mutable_spec() = request.spec;
   create.set_validate_only(true);
@@ -182,7 +107,7 @@ absl::Status JobRunner::Validate(const JobRequest& request) {
 }
 
 absl::StatusOr<ExitStatus> JobRunner::Run(const JobRequest& request) {
-  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request));
+  PLUMBLINE_RETURN_IF_ERROR(CheckOutputs(request, signing_key_));
   v1::CreateJobRequest create;
   *create.mutable_spec() = request.spec;
   create.set_request_id(RandomIds()->NewId());
@@ -308,44 +233,6 @@ absl::Status JobRunner::WriteOutputs(const JobRequest& request, const v1::Job& j
                        " keeps the frames until one that has makes it"));
     }
     return absl::InternalError(absl::StrCat(job.name(), " made nothing for ", path));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status JobRunner::CheckOutputs(const JobRequest& request) const {
-  // Nothing that is read may be written over; a rule alone is sealed in its place.
-  const auto check = [&request](absl::string_view flag, const std::string& path) -> absl::Status {
-    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath(flag, path));
-    for (const FlagNames::Flag& given : request.flags.flags()) {
-      std::error_code error;
-      if (given.flag == flag || !std::filesystem::equivalent(given.written, path, error)) continue;
-      return FieldError(flag, absl::StrCat(Quoted(path), " is what ", given.flag, " reads"),
-                        "another file");
-    }
-    return absl::OkStatus();
-  };
-  if (!request.report.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--report", request.report));
-  }
-  if (!request.save_tensors.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--save-tensors", request.save_tensors));
-  }
-  if (!request.rule.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(request.spec.has_rule() ? CheckOutputPath("--output", request.rule)
-                                                      : check("--freeze-rule", request.rule));
-  }
-  if (!request.difference.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--diff", request.difference));
-  }
-  if (!request.manifest.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--output", request.manifest));
-  }
-  if (!request.bundle.empty()) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder("--bundle", request.bundle));
-    PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(signing_key_).status());
-  }
-  for (const auto& [role, path] : request.outputs) {
-    PLUMBLINE_RETURN_IF_ERROR(check("--output", path));
   }
   return absl::OkStatus();
 }

@@ -37,7 +37,6 @@ class JobRunner {
   absl::Status WriteRule(const JobRequest& request, const v1::Job& job);
   absl::Status WriteOutputs(const JobRequest& request, const v1::Job& job);
   absl::Status WriteManifestFile(const JobRequest& request, const v1::Job& job);
-  absl::Status CheckOutputs(const JobRequest& request) const;
   void Withdraw(const std::string& job);
   void TellInterrupted(const std::string& job) const;
 
@@ -49,18 +48,6 @@ class JobRunner {
 
 // The whole report of a job, from all its pages.
 absl::StatusOr<v1::Report> FetchReport(Session* session, const std::string& job);
-
-// Writes the bundle of a finished job to a new folder, with the rule files that its tasks were
-// judged by, signed with the key in the file `signing_key` where that is not empty.
-absl::Status WriteJobBundle(Session* session, const v1::Report& report, const v1::Job& job,
-                            const std::string& signing_key, const std::string& folder);
-
-// The text of a signing key's file; "" where `path` is empty. INVALID_ARGUMENT with a violation of
-// --signing-key for what is no such key.
-absl::StatusOr<std::string> ReadSigningKey(const std::string& path);
-
-// INVALID_ARGUMENT with a violation of `flag` where `folder` holds something already.
-absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder);
 
 // OK if the job SUCCEEDED; else the error with which it ended.
 absl::Status ErrorOf(const v1::Job& job);

@@ -87,7 +87,7 @@ absl::Status FillJobFlags(const JobFlags& flags, JobRequest* request) {
 
 absl::Status FillInput(absl::string_view flag, absl::string_view field, const std::string& written,
                        const InputResolver& resolve, v1::InputFile* input, FlagNames* names) {
-  names->Add(field, flag, written);
+  names->AddFile(field, flag, written);
   PLUMBLINE_ASSIGN_OR_RETURN(*input, resolve(flag, written));
   return absl::OkStatus();
 }

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/command_errors.h"
+
 namespace plumbline::client {
 
 CLI::Option* AddRepeated(CLI::App* command, const char* flag, std::vector<std::string>* values,
@@ -13,7 +15,8 @@ void AddJobFlags(CLI::App* command, JobFlags* flags) {
   command->add_option("--report", flags->report,
                       "Write the report to this file as JSON (waits for it)");
   AddRepeated(command, "--label", &flags->labels, "K=V, for people and fair share; repeatable");
-  command->add_option("--priority", flags->priority, "-100 to 100, larger first; default 0");
+  command->add_option("--priority", flags->priority, "-100 to 100, larger first; default 0")
+      ->transform(WholeNumber(-100, 100));
 }
 
 void AddFormat(CLI::App* command, std::string* format) {

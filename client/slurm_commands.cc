@@ -17,6 +17,7 @@
 #include "client/program.h"
 #include "client/slurm_request.h"
 #include "client/slurm_script.h"
+#include "client/slurm_worker_check.h"
 #include "client/table.h"
 #include "common/files.h"
 #include "common/random_id.h"
@@ -95,10 +96,12 @@ absl::StatusOr<ProgramResult> RunSlurm(const std::vector<std::string>& words) {
       words[0], " ended with exit status ", result->exit_status, said.empty() ? "" : ":\n", said));
 }
 
-absl::Status MakeFolder(const std::string& path) {
+absl::Status MakeFolder(absl::string_view flag, const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  return error ? FileError(path, "cannot make the folder", error.value()) : absl::OkStatus();
+  if (!error) return absl::OkStatus();
+  return FieldError(flag, FileError(path, "cannot make the folder", error.value()).message(),
+                    "a folder that there is or that can be made");
 }
 
 // sbatch keeps a copy of the script.
@@ -108,7 +111,7 @@ absl::StatusOr<std::string> SubmitScript(const SubmitSlurmWorkers& command,
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error) /
                                        absl::StrCat("plumbline-", RandomIds()->NewId());
   if (error) return absl::UnknownError(absl::StrCat("no folder for files: ", error.message()));
-  PLUMBLINE_RETURN_IF_ERROR(MakeFolder(folder.string()));
+  PLUMBLINE_RETURN_IF_ERROR(MakeFolder("TMPDIR", folder.string()));
   const absl::Cleanup remove = [&folder] {
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
@@ -139,6 +142,11 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& comman
                                    " a worker on another node looks for a coordinator of its own "
                                    "node\n"));
   }
+  if (!complete.unchecked) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const std::string note,
+                               CheckSlurmWorker(complete.worker, server, complete.worker_flags));
+    if (!note.empty()) output.PrintError(absl::StrCat(note, "\n"));
+  }
   if (complete.dry_run) {
     output.Print(absl::StrCat(ShellText(words), "\n\n# ", kScriptName, ":\n", SlurmScript()));
     return kExitPassed;
@@ -152,7 +160,7 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& comman
                                        "coordinator does not answer here)"));
     }
   }
-  PLUMBLINE_RETURN_IF_ERROR(MakeFolder(complete.log_dir));
+  PLUMBLINE_RETURN_IF_ERROR(MakeFolder("--log-dir", complete.log_dir));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string job, SubmitScript(complete, server));
   output.Print(absl::StrCat(job, "\n"));
   output.PrintError(absl::StrCat(complete.workers, complete.workers == 1 ? " worker" : " workers",

@@ -43,6 +43,7 @@ class SlurmCommandsTest : public testing::Test {
     line_.server.server = "head:7433";
     command_.workers = 2;
     command_.worker = "plumbline-worker";
+    Install("plumbline-worker", "echo 'plumbline-worker 1 takes these flags'");
     command_.state_root = folder_ + "/a state";
   }
   ~SlurmCommandsTest() override { setenv("PATH", path_.c_str(), 1); }
@@ -119,6 +120,55 @@ TEST_F(SlurmCommandsTest, NothingIsSubmittedForACoordinatorThatIsNotThere) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/submitted"));
   command_.unchecked = true;
   EXPECT_EQ(Submit(), "1\n");
+}
+
+TEST_F(SlurmCommandsTest, AWorkerIsAskedWhetherItTakesItsFlags) {
+  Install("sbatch", "touch \"" + folder_ + "/submitted\"; echo 1");
+  Install("plumbline-worker",
+          "printf '%s\\n' \"$@\" >\"" + folder_ +
+              "/asked\"; echo 'plumbline-worker: there is no flag \"--x\"' >&2; "
+              "echo 'See plumbline-worker --help' >&2; exit 2");
+  command_.worker_flags = {"--token-file", "a b", "--x"};
+  for (const bool dry_run : {true, false}) {
+    command_.dry_run = dry_run;
+    EXPECT_EQ(Submit(), "");
+    EXPECT_TRUE(absl::IsInvalidArgument(status_)) << status_;
+    EXPECT_THAT(std::string(status_.message()),
+                HasSubstr("FLAG: there is no flag \"--x\"; accepted: flags of plumbline-worker"));
+  }
+  EXPECT_EQ(ReadFile(folder_ + "/asked", 1 << 20).value(),
+            "--check-flags\n--server=head:7433\n--token-file\na b\n--x\n");
+  command_.unchecked = true;
+  EXPECT_EQ(Submit(), "1\n");
+}
+
+TEST_F(SlurmCommandsTest, WhatIsNoWorkerIsNotSubmitted) {
+  command_.dry_run = true;
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/a file", "#!/bin/bash\n").ok());
+  Install("other", "echo hello");
+  Install("broken", "echo 'error while loading shared libraries: libx.so' >&2; exit 127");
+  for (const auto& [worker, says] :
+       {std::make_pair(folder_ + "/nowhere", "is not there"),
+        std::make_pair(folder_ + "/a file", "is no program"),
+        std::make_pair(folder_, "is no program"),
+        std::make_pair(folder_ + "/bin/other", "is not plumbline-worker, or does not run here"),
+        std::make_pair(folder_ + "/bin/broken", "loading shared libraries: libx.so")}) {
+    command_.worker = worker;
+    EXPECT_EQ(Submit(), "") << worker;
+    EXPECT_THAT(std::string(status_.message()), HasSubstr("--worker: " + worker));
+    EXPECT_THAT(std::string(status_.message()), HasSubstr(says));
+    EXPECT_THAT(std::string(status_.message()), HasSubstr("--unchecked"));
+  }
+  command_.worker = folder_ + "/nowhere";
+  command_.unchecked = true;
+  EXPECT_THAT(Submit(), HasSubstr("/nowhere"));
+}
+
+TEST_F(SlurmCommandsTest, AWorkerThatOnlyTheNodesHaveIsNotedAsUnchecked) {
+  command_.dry_run = true;
+  command_.worker = "worker-of-the-nodes";
+  EXPECT_THAT(Submit(), HasSubstr(" worker-of-the-nodes "));
+  EXPECT_THAT(error_, HasSubstr("note: no worker-of-the-nodes is in PATH here: neither it nor"));
 }
 
 TEST_F(SlurmCommandsTest, WithoutSlurmItSaysSo) {

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/command_errors.h"
+
 namespace plumbline::client {
 namespace {
 
@@ -18,6 +20,7 @@ void AddSubmitSlurmFlags(CLI::App* command, SubmitSlurmWorkers* flags) {
   command->footer(kSubmitFooter);
   command->add_option("--workers", flags->workers, "How many, each on one GPU")
       ->type_name("N")
+      ->transform(WholeNumber())
       ->required();
   command->add_option("--partition", flags->partition, "sbatch --partition");
   command->add_option("--account", flags->account, "sbatch --account");
@@ -35,6 +38,7 @@ void AddSubmitSlurmFlags(CLI::App* command, SubmitSlurmWorkers* flags) {
       ->add_option("--notice", flags->notice_seconds,
                    "Seconds before the time limit at which a worker is told to end; longer\n"
                    "than its --grace")
+      ->transform(WholeNumber())
       ->capture_default_str();
   command->add_option("--worker", flags->worker,
                       "plumbline-worker as the nodes find it; default the one beside this program");
@@ -47,7 +51,8 @@ void AddSubmitSlurmFlags(CLI::App* command, SubmitSlurmWorkers* flags) {
   command->add_flag("--dry-run", flags->dry_run,
                     "Print the command and the job script, and submit nothing");
   command->add_flag("--unchecked", flags->unchecked,
-                    "Do not ask first whether the coordinator answers");
+                    "Do not check first whether the coordinator answers, and whether --worker\n"
+                    "is there and takes its flags");
   command->add_option("FLAG", flags->worker_flags,
                       "After --: flags of plumbline-worker, given to each");
 }
@@ -72,13 +77,14 @@ void AddCluster(CommandTree* tree) {
   CLI::App* group = CommandTree::AddGroup(cluster, "slurm", "Workers as jobs of Slurm");
   CLI::App* command = nullptr;
   auto* submit = tree->Add<SubmitSlurmWorkers>(
-      group, "submit", "Submit workers as an array of jobs that outlive preemptions", &command);
+      group, "submit", "Submit workers as an array of jobs that outlive preemptions", {}, &command);
   AddSubmitSlurmFlags(command, submit);
-  auto* status =
-      tree->Add<ShowSlurmWorkers>(group, "status", "Workers that are queued or run", &command);
+  auto* status = tree->Add<ShowSlurmWorkers>(group, "status", "Workers that are queued or run",
+                                             {"plumbline cluster slurm status"}, &command);
   AddShowSlurmFlags(command, status);
   auto* cancel = tree->Add<CancelSlurmWorkers>(
-      group, "cancel", "End workers; what they did is kept by the coordinator", &command);
+      group, "cancel", "End workers; what they did is kept by the coordinator",
+      {"plumbline cluster slurm cancel 123 124_0"}, &command);
   AddCancelSlurmFlags(command, cancel);
 }
 

@@ -26,19 +26,21 @@ Result Do(const SubmitFullModel& command, CommandContext* context) {
 }
 
 Result Do(const SubmitSweep& command, CommandContext* context) {
-  return context->Submit(/*has_uploads=*/false, command.plugins, [&](const InputResolver&) {
+  return context->Submit(/*asks_first=*/false, command.plugins, [&](const InputResolver&) {
     return SweepRequest(command, context->path_style());
   });
 }
 
 Result Do(const SubmitGeneration& command, CommandContext* context) {
   // Without its conditioning there is nothing to ask about.
-  return context->Submit(/*has_uploads=*/false, command.plugins, [&](const InputResolver& resolve) {
+  return context->Submit(/*asks_first=*/false, command.plugins, [&](const InputResolver& resolve) {
     return GenerationRequest(command, context->path_style(), resolve);
   });
 }
 
 Result Do(const SubmitDiagnostic& command, CommandContext* context) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest bare, DiagnosticRequest(command, /*run=*/""));
+  PLUMBLINE_RETURN_IF_ERROR(context->CheckOutputs(bare));
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(command.run, context->session()));
   PLUMBLINE_ASSIGN_OR_RETURN(JobRequest request, DiagnosticRequest(command, run));
@@ -51,21 +53,20 @@ Result Do(const DecodeLatents& command, CommandContext* context) {
     return context->SubmitFiles(
         [&](const InputResolver& resolve) { return KeptFramesRequest(command, resolve); });
   }
+  const auto make = [&](const std::string& run, const InputResolver& resolve) {
+    return DecodeRequest(command, run, context->path_style(), resolve);
+  };
   if (!NamesRun(command.latents)) {
-    // Without its latents there is nothing to ask about.
-    return context->Submit(
-        /*has_uploads=*/false, /*plugins=*/{}, [&](const InputResolver& resolve) {
-          return DecodeRequest(command, /*run=*/"", context->path_style(), resolve);
-        });
+    return context->SubmitFiles(
+        [&](const InputResolver& resolve) { return make(/*run=*/"", resolve); });
   }
+  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest bare,
+                             make(command.latents, &CommandContext::NoInput));
+  PLUMBLINE_RETURN_IF_ERROR(context->CheckOutputs(bare));
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string run,
                              FindRunName(command.latents, context->session()));
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      const JobRequest request,
-      DecodeRequest(command, run, context->path_style(),
-                    [](absl::string_view, absl::string_view) { return v1::InputFile(); }));
-  context->NoteFlags(request.flags);
+  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, make(run, &CommandContext::NoInput));
   return context->Runner().Run(request);
 }
 
@@ -85,11 +86,9 @@ Result Do(const CompareRules& command, CommandContext* context) {
 }
 
 Result Do(const RecomputeVerdict& command, CommandContext* context) {
-  return context->SubmitFiles([&](const InputResolver&) {
-    return VerdictRequest(command, [context](absl::string_view flag, absl::string_view written) {
-      return context->Upload(flag, written, UploadKind::kBundleEntry);
-    });
-  });
+  return context->SubmitFiles(
+      [&](const InputResolver& resolve) { return VerdictRequest(command, resolve); },
+      UploadKind::kBundleEntry);
 }
 
 Result Do(const VerifyCheckpoint& command, CommandContext* context) {
@@ -99,13 +98,13 @@ Result Do(const VerifyCheckpoint& command, CommandContext* context) {
 }
 
 Result Do(const WriteManifest& command, CommandContext* context) {
-  return context->Submit(/*has_uploads=*/false, /*plugins=*/{}, [&](const InputResolver&) {
+  return context->Submit(/*asks_first=*/false, /*plugins=*/{}, [&](const InputResolver&) {
     return ManifestRequest(command, context->path_style());
   });
 }
 
 Result Do(const Selftest& command, CommandContext* context) {
-  return context->Submit(/*has_uploads=*/false, /*plugins=*/{},
+  return context->Submit(/*asks_first=*/false, /*plugins=*/{},
                          [&](const InputResolver&) { return SelftestRequest(command); });
 }
 
@@ -114,32 +113,33 @@ Result Do(const CompareFiles& command, CommandContext* context) {
       [&](const InputResolver& resolve) { return ComparisonRequest(command, resolve); });
 }
 
+Result DoCompareMedia(const CompareMedia& command, CommandContext* context) {
+  const bool of_jobs = IsJobName(command.a) && IsJobName(command.b);
+  const auto make = [&](const InputResolver& resolve) {
+    return of_jobs ? GenerationComparisonRequest(command)
+                   : MediaComparisonRequest(command, resolve);
+  };
+  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest bare, make(&CommandContext::NoInput));
+  PLUMBLINE_RETURN_IF_ERROR(context->CheckOutputs(bare));
+  if (context->session() == nullptr) {
+    PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
+  }
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const JobRequest request,
+      make([context](absl::string_view flag,
+                     absl::string_view written) -> absl::StatusOr<v1::InputFile> {
+        if (!IsRunName(written)) return context->Resolve(flag, written);
+        return FindRunMedia(flag, std::string(written), context->session());
+      }));
+  return context->Runner().Run(request);
+}
+
 Result Do(const CompareMedia& command, CommandContext* context) {
-  PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
   return DoCompareMedia(command, context);
 }
 
-Result DoCompareMedia(const CompareMedia& command, CommandContext* context) {
-  const bool of_jobs = IsJobName(command.a) && IsJobName(command.b);
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      const JobRequest request,
-      of_jobs ? GenerationComparisonRequest(command)
-              : MediaComparisonRequest(
-                    command,
-                    [context](absl::string_view flag,
-                              absl::string_view written) -> absl::StatusOr<v1::InputFile> {
-                      if (!IsRunName(written)) return context->Resolve(flag, written);
-                      return FindRunMedia(flag, std::string(written), context->session());
-                    }));
-  context->NoteFlags(request.flags);
-  return context->Runner().Run(request);
-}
-
 Result Do(const BuildLayout& command, CommandContext* context) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, LayoutRequest(command));
-  context->NoteFlags(request.flags);
-  PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
-  return context->Runner().Run(request);
+  return context->SubmitFiles([&](const InputResolver&) { return LayoutRequest(command); });
 }
 
 }  // namespace plumbline::client

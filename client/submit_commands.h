@@ -28,7 +28,7 @@ absl::StatusOr<ExitStatus> Do(const CompareFiles& command, CommandContext* conte
 absl::StatusOr<ExitStatus> Do(const CompareMedia& command, CommandContext* context);
 absl::StatusOr<ExitStatus> Do(const BuildLayout& command, CommandContext* context);
 
-// As Do, over a context that is connected.
+// As Do, over the context's connection where it has one.
 absl::StatusOr<ExitStatus> DoCompareMedia(const CompareMedia& command, CommandContext* context);
 
 }  // namespace plumbline::client

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/generation_flags.h"
 #include "client/shared_flags.h"
+#include "common/command_errors.h"
 
 namespace plumbline::client {
 namespace {
@@ -14,9 +15,13 @@ constexpr char kLayoutForm[] = "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES";
 void AddBlockReplay(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<SubmitBlockReplay>(
-      group, "block-replay", "Replay one transformer block, node by node", &command);
+      group, "block-replay", "Replay one transformer block, node by node",
+      {"plumbline submit block-replay --checkpoint=synthetic:tiny --layouts=tiny --backward --wait",
+       "plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     (must fail)"},
+      &command);
   AddCheckpoint(command, &flags->checkpoint);
-  command->add_option("--block", flags->block, "Index of the block; default 0");
+  command->add_option("--block", flags->block, "Index of the block, from 0; default 0")
+      ->transform(WholeNumber(0));
   AddLayouts(command,
              "Names: tiny, small, medium, released; or sweep: every duration, odd rows,\n"
              "all keyframes, aspect ratios from 1:4 to 4:1, on small canvases",
@@ -36,7 +41,11 @@ void AddFullModel(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<SubmitFullModel>(
       group, "full-model",
-      "Every tensor of the model, forward and backward, by a rule made of the providers", &command);
+      "Every tensor of the model, forward and backward, by a rule made of the providers",
+      {"plumbline submit full-model --checkpoint=synthetic:tiny --layout=tiny --wait",
+       "plumbline submit full-model --checkpoint=H3 --layouts=sweep --rule=rule.json "
+       "--bundle=evidence"},
+      &command);
   AddCheckpoint(command, &flags->checkpoint);
   CLI::Option* layout =
       command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"));
@@ -74,10 +83,14 @@ void AddFullModel(CLI::App* group, CommandTree* tree) {
 
 void AddSweep(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
-  auto* flags = tree->Add<SubmitSweep>(group, "sweep",
-                                       "Leaf errors of a block over seeds of its inputs", &command);
+  auto* flags =
+      tree->Add<SubmitSweep>(group, "sweep", "Leaf errors of a block over seeds of its inputs",
+                             {"plumbline submit sweep --checkpoint=H3 --layouts=tiny,small "
+                              "--seeds=0..9 --swap=each-node --wait"},
+                             &command);
   AddCheckpoint(command, &flags->checkpoint);
-  command->add_option("--block", flags->block, "Index of the block; default 0");
+  command->add_option("--block", flags->block, "Index of the block, from 0; default 0")
+      ->transform(WholeNumber(0));
   AddLayouts(command, "Names: tiny, small, medium, released", &flags->layouts, &flags->layout);
   AddComposition(command, &flags->composition, &flags->plugins);
   command->add_option("--seeds", flags->seeds, "E.g. 0..9 or 1,4,7..9; default 0..9");
@@ -90,7 +103,12 @@ void AddSweep(CLI::App* group, CommandTree* tree) {
 void AddGeneration(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<SubmitGeneration>(
-      group, "generation", "Generate videos, one run a seed, resumable after every step", &command);
+      group, "generation", "Generate videos, one run a seed, resumable after every step",
+      {"plumbline submit generation --checkpoint=synthetic:tiny --contract=contract.json \\\n      "
+       "--conditioning=conditioning.safetensors --preflight --wait",
+       "plumbline submit generation --checkpoint=H3 --contract=contract.json \\\n      "
+       "--conditioning=prompt.safetensors --gate=JOB --against=JOB --wait"},
+      &command);
   AddCheckpoint(command, &flags->checkpoint);
   AddGenerationFlags(command, flags);
   AddComposition(command, &flags->composition, &flags->plugins);
@@ -102,10 +120,11 @@ void AddGeneration(CLI::App* group, CommandTree* tree) {
 void AddDiagnostic(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<SubmitDiagnostic>(
-      group, "diagnostic", "Replay one saved step of a run under any composition", &command);
+      group, "diagnostic", "Replay one saved step of a run under any composition",
+      {"plumbline submit diagnostic --run=RUN --step=3 --composition=provider --wait"}, &command);
   command->add_option("--run", flags->run, "Name of the run: see `plumbline runs list`")
       ->required();
-  command->add_option("--step", flags->step, "From 0; default 0");
+  command->add_option("--step", flags->step, "From 0; default 0")->transform(WholeNumber(0));
   AddComposition(command, &flags->composition, &flags->plugins);
   AddWait(command, &flags->job);
 }

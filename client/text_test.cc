@@ -12,6 +12,7 @@
 #include "client/table.h"
 #include "client/tensor_files_text.h"
 #include "common/files.h"
+#include "common/nearest_word.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -359,6 +360,22 @@ TEST(ErrorTextTest, APlaceInAFileIsTheFlagsThatNamedIt) {
             "INVALID_ARGUMENT: --rule (full_model.rule): NUL byte\n");
   EXPECT_EQ(ErrorText(absl::NotFoundError("jobs/7: full_model.rule: gone"), flags, Style()),
             "NOT_FOUND: jobs/7: full_model.rule: gone\n");
+}
+
+TEST(ErrorTextTest, AFilesContentsAreToldByTheFilesName) {
+  FlagNames flags;
+  flags.AddFile("full_model.rule", "--rule", "my/rule.json");
+  flags.AddFile("rule.show", "RULE", "my/rule.json");
+  EXPECT_EQ(ErrorText(FieldError("full_model.rule", "lacks format", "an object"), flags, Style()),
+            "INVALID_ARGUMENT: the request cannot be accepted\n"
+            "  --rule=my/rule.json (full_model.rule): lacks format; accepted: an object\n");
+  EXPECT_EQ(ErrorText(absl::InvalidArgumentError("rule.show: not valid JSON at \"x\", line 4"),
+                      flags, Style()),
+            "INVALID_ARGUMENT: RULE my/rule.json (rule.show): not valid JSON at \"x\", line 4\n");
+  // Once is enough.
+  EXPECT_EQ(ErrorText(absl::InvalidArgumentError("full_model.rule: my/rule.json: is empty"), flags,
+                      Style()),
+            "INVALID_ARGUMENT: --rule (full_model.rule): my/rule.json: is empty\n");
 }
 
 TEST(ErrorTextTest, KeepsAMessageThatSaysMore) {

@@ -49,7 +49,10 @@ absl::StatusOr<ExitStatus> DoCreateToken(const CreateToken& command,
     environment.output.PrintError(
         absl::StrCat("certificates of ", command.certificate, " are ", command.name, " now\n"));
   } else {
-    environment.output.PrintError("the token is shown this once:\n");
+    // Into a file or a pipe it goes without a word about a line that is not beneath.
+    if (environment.output.out_is_terminal) {
+      environment.output.PrintError("the token is shown this once:\n");
+    }
     environment.output.Print(absl::StrCat(token, "\n"));
   }
   return kExitPassed;

@@ -31,11 +31,15 @@ class TokenCommandsTest : public testing::Test {
     environment_.output.out = std::tmpfile();
     environment_.output.error = std::tmpfile();
     status_ = run(command, environment_).status();
-    std::string text(static_cast<size_t>(std::ftell(environment_.output.out)), '\0');
-    std::rewind(environment_.output.out);
-    EXPECT_EQ(std::fread(text.data(), 1, text.size(), environment_.output.out), text.size());
-    std::fclose(environment_.output.out);
-    std::fclose(environment_.output.error);
+    error_ = Contents(environment_.output.error);
+    return Contents(environment_.output.out);
+  }
+
+  static std::string Contents(std::FILE* file) {
+    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
+    std::rewind(file);
+    EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+    std::fclose(file);
     return text;
   }
 
@@ -51,7 +55,16 @@ class TokenCommandsTest : public testing::Test {
   FakeClock clock_;
   Environment environment_;
   absl::Status status_;
+  std::string error_;
 };
+
+TEST_F(TokenCommandsTest, OnlyATokenOnATerminalIsSaidToStandBeneath) {
+  Run(&DoCreateToken, Create("file", "viewer"));
+  EXPECT_EQ(error_, "");
+  environment_.output.out_is_terminal = true;
+  Run(&DoCreateToken, Create("terminal", "viewer"));
+  EXPECT_EQ(error_, "the token is shown this once:\n");
+}
 
 TEST_F(TokenCommandsTest, ATokenIsPrintedOnceListedWithoutItsSecretAndRevoked) {
   const std::string printed = Run(&DoCreateToken, Create("ci", "submitter"));

@@ -28,12 +28,6 @@ std::string BaseName(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // An input file, read twice: for its digest and to be sent. Not mapped: a file that somebody
 // shortens meanwhile is then an error and not a signal.
 class InputReader {
@@ -224,19 +218,6 @@ absl::Status DownloadArtifact(Session* session, const v1::Artifact& artifact,
   });
   if (!written.ok()) return written;
   return received;
-}
-
-absl::Status CheckOutputPath(absl::string_view flag, const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return FieldError(flag, absl::StrCat(path, ": is there and is no regular file"));
-  }
-  const std::string folder = FolderOf(path);
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    return FieldError(flag, FileError(folder, "cannot write there", errno).message(),
-                      "a file in a folder that is there");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace plumbline::client

@@ -32,10 +32,6 @@ absl::StatusOr<std::string> UploadFile(Session* session, absl::string_view flag,
 absl::Status DownloadArtifact(Session* session, const v1::Artifact& artifact,
                               const std::string& path);
 
-// INVALID_ARGUMENT with a violation of `flag` where a file could not be made at `path`; asked
-// before the work that would fill it.
-absl::Status CheckOutputPath(absl::string_view flag, const std::string& path);
-
 }  // namespace plumbline::client
 
 #endif  // PLUMBLINE_CLIENT_TRANSFER_H_

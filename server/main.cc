@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "common/command_errors.h"
 #include "common/command_reference.h"
 #include "common/files.h"
 #include "common/logging.h"
@@ -97,15 +98,7 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
 
   const std::string backup_dir =
       flags.backup_dir.empty() ? absl::StrCat(flags.data_dir, "/backups") : flags.backup_dir;
-  if (flags.step_budget_bytes < 0) {
-    return FieldError("step-budget", absl::StrCat(flags.step_budget_bytes, " is negative"),
-                      "0 or more bytes");
-  }
   if (flags.restore.has_value()) {
-    if (*flags.restore < 0) {
-      return FieldError("restore", absl::StrCat(*flags.restore, " is no number of a backup"),
-                        "1 or more, or 0 for the newest");
-    }
     return Backups::Restore(backup_dir, *flags.restore, flags.data_dir);
   }
   if (flags.check) return Check(flags.data_dir);
@@ -120,16 +113,13 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.cors_origins = flags.cors_origins;
   options.tls = flags.tls;
   options.access_file = flags.access_file;
-  if (!(flags.limits.calls_per_second >= 0) || flags.limits.calls_per_second > 1e9) {
-    return FieldError("call-rate", "is out of range", "0 (no limit) to 1e9 calls a second");
-  }
-  if (flags.limits.streams < 0) {
-    return FieldError("max-streams", "is negative", "0 (no limit) or more");
-  }
-  if (flags.limits.open_upload_bytes < 0) {
-    return FieldError("upload-quota", "is negative", "0 (no limit) or more bytes");
-  }
   options.limits = flags.limits;
+  if (!flags.ready_file.empty()) {
+    const absl::Status made = AtomicFile::Create(flags.ready_file).status();
+    if (!made.ok()) {
+      return FieldError("ready-file", made.message(), "a file in a folder that is there");
+    }
+  }
   options.data_dir = flags.data_dir;
   PLUMBLINE_RETURN_IF_ERROR(ParseKeep("keep-jobs", flags.keep_jobs, &options.retention.keep_jobs));
   PLUMBLINE_RETURN_IF_ERROR(
@@ -209,14 +199,16 @@ int Main(int argc, char** argv) {
       ->option_text("FILE");
   app.add_option("--call-rate", flags.limits.calls_per_second,
                  "Calls a second that one token or certificate may make; 0: no limit")
+      ->transform(Number(0, 1e9))
       ->capture_default_str();
   app.add_option("--max-streams", flags.limits.streams,
                  "Streams that one token or certificate may have open; 0: no limit")
+      ->transform(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--upload-quota", flags.limits.open_upload_bytes,
                  "Bytes of unfinished uploads that one token or certificate may have, e.g. 1TiB; "
                  "0: no limit")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->transform(Bytes())
       ->default_str("1TiB");
   app.add_option("--web-dir", flags.web_dir, "Serve the dashboard's files of this folder at --http")
       ->option_text("DIR");
@@ -234,7 +226,7 @@ int Main(int argc, char** argv) {
   app.add_option("--step-budget", flags.step_budget_bytes,
                  "Keep at most so many bytes of saved steps, e.g. 200GiB: above it the runs used "
                  "longest ago go that no live job needs. Default: no limit")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+      ->transform(Bytes());
   app.add_option("--fair-share-label", flags.fair_share_label,
                  "Share the workers evenly among the values of this label of jobs")
       ->capture_default_str();
@@ -257,11 +249,15 @@ int Main(int argc, char** argv) {
                "and digest. Exit status 1 if something is wrong");
   app.add_option("--restore", flags.restore,
                  "Write this backup (its number; 0: the newest) to --data-dir, where there must be "
-                 "no store, and end");
+                 "no store, and end")
+      ->transform(WholeNumber(0, INT64_MAX));
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    std::fprintf(stderr, "%s\n", ParseErrorText(app, error).c_str());
+    return 2;
   }
 
   // Every thread inherits this, so that the one that waits for them gets the signals.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/command_errors.h"
 #include "common/command_reference.h"
 #include "common/files.h"
 #include "common/logging.h"
@@ -58,6 +59,7 @@ struct Flags {
   std::string memory;
   std::string log_format = "text";
   std::string ready_file;
+  bool check = false;
   double grace_seconds = 20;
   int preempted_exit_status = 0;
 };
@@ -93,7 +95,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--threads", worker.device.threads,
                   "threads of the CPU (default: one for each processor)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(WholeNumber(0));
   app->add_option("--memory", flags->memory,
                   "memory that tasks may use, e.g. 16GiB (default: four fifths of the machine's)")
       ->type_name("BYTES");
@@ -105,7 +108,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--plugin-call-limit", flags->plugin_call_seconds,
                   "seconds after which a call of a plug-in has hung: its task fails and the worker "
                   "ends")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->transform(Number(1, 86400))
       ->capture_default_str();
   app->add_flag("!--no-ffmpeg", worker.use_ffmpeg,
                 "neither read nor make MP4; frames are kept, and their MP4 is made elsewhere");
@@ -120,18 +123,21 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   app->add_option("--grace", flags->grace_seconds,
                   "seconds that a task may still run after SIGTERM before it is handed back")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->transform(Number(0, 86400))
       ->capture_default_str();
   app->add_option("--preempted-exit-status", flags->preempted_exit_status,
                   "exit status once SIGTERM or SIGINT has ended the worker in good order, for a "
                   "scheduler that is to start it again")
       ->type_name("N")
-      ->check(CLI::Range(0, 255))
+      ->transform(WholeNumber(0, 255))
       ->capture_default_str();
   app->add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
   app->add_option("--ready-file", flags->ready_file,
                   "written once the worker is registered: JSON with its name and addresses")
       ->type_name("FILE");
+  app->add_flag(
+      "--check-flags", flags->check,
+      "say whether these flags are accepted, and end; nothing that they name is looked at");
 }
 
 // A folder that is the user's own, unless a flag names another.
@@ -154,6 +160,12 @@ absl::Status Finish(Flags* flags) {
   if (!flags->memory.empty()) {
     PLUMBLINE_ASSIGN_OR_RETURN(flags->worker.device.memory_bytes,
                                ParseByteSize(flags->memory, "memory"));
+  }
+  if (!flags->ready_file.empty() && !flags->check) {
+    const absl::Status made = AtomicFile::Create(flags->ready_file).status();
+    if (!made.ok()) {
+      return FieldError("ready-file", made.message(), "a file in a folder that is there");
+    }
   }
   flags->worker.grace = absl::Seconds(flags->grace_seconds);
   flags->worker.plugin_call_limit = absl::Seconds(flags->plugin_call_seconds);
@@ -242,6 +254,10 @@ absl::Status WriteReadyFile(const Flags& flags, const Worker& worker) {
 
 // The exit status of a worker that ended in good order.
 absl::StatusOr<int> RunWorker(const Flags& flags) {
+  // What plug-ins print belongs with the log.
+  if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    return absl::ErrnoToStatus(errno, "cannot join standard output with standard error");
+  }
   PLUMBLINE_RETURN_IF_ERROR(CatchSignals());
   PLUMBLINE_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Start(flags.worker));
   Log(LogLevel::kInfo, "started",
@@ -275,10 +291,17 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUse;
+    std::fprintf(stderr, "%s\n", ParseErrorText(app, error).c_str());
+    return kBadUse;
   }
   absl::Status status = Finish(&flags);
+  if (status.ok() && flags.check) {
+    std::printf("plumbline-worker %s takes these flags\n", kVersion);
+    return 0;
+  }
   if (status.ok()) {
     const absl::StatusOr<int> ended = RunWorker(flags);
     if (ended.ok()) return *ended;

@@ -29,6 +29,17 @@ end_with 85 TERM --preempted-exit-status=85
 end_with 85 "TERM TERM TERM" --preempted-exit-status=85
 ! grep -q ' stopping ' "$TEST_TMPDIR/worker.log" || { echo "SIGTERM said twice was taken for two orders"; exit 1; }
 
+# Flags alone: no coordinator, no folder.
+rm -rf "$TEST_TMPDIR/state"
+said="$("$WORKER" --check-flags --server=unix:/nobody --state-dir="$TEST_TMPDIR/state" --token-file=/nowhere --memory=1GiB)"
+[[ "$said" == plumbline-worker*"takes these flags" ]] || { echo "--check-flags says '$said'"; exit 1; }
+[[ ! -e "$TEST_TMPDIR/state" ]] || { echo "--check-flags made a folder"; exit 1; }
+for wrong in --memory=some --label=x --grace=-1 --tokenfile=/nowhere word; do
+  status=0
+  said="$("$WORKER" --check-flags --server=unix:/nobody "$wrong" 2>&1)" || status=$?
+  [[ "$status" == 2 && "$said" == "plumbline-worker: "* ]] || { echo "--check-flags takes $wrong: $said"; exit 1; }
+done
+
 # Wrong use and a folder that is taken are neither of it.
 status=0
 "$WORKER" --server=unix:/nobody --preempted-exit-status=256 || status=$?

@@ -34,5 +34,8 @@ if [[ ! -e server.pem ]]; then
   rm -f server.csr
 fi
 for name in admin submitter worker; do
-  [[ -e "$name.token" ]] || plumbline token create --file=access.json --name="$name" --role="$name" >"$name.token"
+  [[ -e "$name.token" ]] && continue
+  plumbline token create --file=access.json --name="$name" --role="$name" >"$name.token.new"
+  mv "$name.token.new" "$name.token"
+  echo "$folder/$name.token: the token of $name, kept nowhere else"
 done

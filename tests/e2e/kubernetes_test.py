@@ -67,6 +67,10 @@ class KubernetesTest(harness.Case):
                 check=False,
             )
             self.assertEqual(ended.returncode, 0, ended.stdout)
+            # Where each token is, and nothing that says it stands beneath.
+            names = ("admin", "submitter", "worker")
+            said = [f"{overlay}/secrets/{name}.token: the token of {name}, kept nowhere else" for name in names]
+            self.assertEqual(ended.stdout.splitlines(), said)
 
     def render(self, overlay):
         """{(kind, name): object}"""

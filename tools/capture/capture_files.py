@@ -27,6 +27,17 @@ def read_tensors(path):
         return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
 
 
+def read_json(path):
+    """The object of a JSON file; what is wrong with it is told by its name and line."""
+    try:
+        value = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}; accepted: a JSON file") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: is no JSON object")
+    return value
+
+
 def save_tensors(path, tensors, metadata=None):
     """Whole or not at all: a name that is there is a complete file."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -92,13 +103,13 @@ class CheckpointWeights:
         config = self.folder / "config.json"
         if not config.is_file():
             raise InputError(f"{config}: there is no such file; --checkpoint takes the folder that holds transformer/")
-        self.config = json.loads(config.read_text())
+        self.config = read_json(config)
 
     def read(self, prefix):
         """Tensors whose names begin with `prefix`, by the rest of their names."""
         index = self.folder / INDEX
         if index.is_file():
-            places = json.loads(index.read_text())["weight_map"]
+            places = read_json(index)["weight_map"]
         else:
             with safe_open(self.folder / SINGLE, framework="pt") as file:
                 places = dict.fromkeys(file.keys(), SINGLE)

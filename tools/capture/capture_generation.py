@@ -1,11 +1,9 @@
 """Every step of a generation, and the conditioning file that it starts from."""
 
-import json
 import sys
-from pathlib import Path
 
 import torch
-from capture_files import CaptureWriter, InputError, read_tensors, save_tensors
+from capture_files import CaptureWriter, InputError, read_json, read_tensors, save_tensors
 from capture_run import library_choices, load_model, metadata_of, place
 
 # The released pipeline's: keyframes are noised to, and held at, this flow time.
@@ -19,7 +17,7 @@ def capture_generation(options):
     from diffusers import MiniMaxH3Scheduler
     from diffusers.modular_pipelines.minimax_h3 import before_denoise as pipeline
 
-    contract = json.loads(Path(options.contract).read_text())
+    contract = read_json(options.contract)
     conditioning, metadata = read_tensors(options.conditioning)
     noise = read_tensors(options.noise)[0] if options.noise else {}
     anchors = tuple(word for word in metadata.get("anchors", "").split(",") if word)

@@ -86,7 +86,7 @@ void AddDifference(absl::string_view field, const std::string& of_rule, const st
   if (of_rule == of_run) return;
   violations->push_back(
       {absl::StrCat("rule.binds.", field),
-       absl::StrCat("the rule is for ", Quoted(of_rule), ", this run has ", Quoted(of_run))});
+       absl::StrCat("the rule is for ", Quoted(of_rule), ", this job has ", Quoted(of_run))});
 }
 
 // At most one name of each side stands for all.
@@ -103,8 +103,8 @@ void AddNameDifferences(const v1::Rule& rule, absl::Span<const std::string> name
     violations->push_back({"rule.tensors", absl::StrCat(only.size(), " ", what, ", the first ",
                                                         Quoted(only.front()))});
   };
-  add(of_rule, of_run, "tensors of the rule are not in this run");
-  add(of_run, of_rule, "tensors of this run are not in the rule");
+  add(of_rule, of_run, "tensors of the rule are not in this job");
+  add(of_run, of_rule, "tensors of this job are not in the rule");
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ TEST_F(CheckBindsTest, AnotherRunIsRefusedWithWhatDiffers) {
   EXPECT_THAT(Refusal(binds), AllOf(HasSubstr("checkpoint_sha256"), HasSubstr("inputs_sha256")));
 
   names_.back() = "nodes.block.99";
-  EXPECT_THAT(Refusal(TestBinds()), AllOf(HasSubstr("1 tensors of the rule are not in this run"),
+  EXPECT_THAT(Refusal(TestBinds()), AllOf(HasSubstr("1 tensors of the rule are not in this job"),
                                           HasSubstr("nodes.block.99")));
 }
 

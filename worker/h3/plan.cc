@@ -191,7 +191,7 @@ class PlanBuilder {
     }
     return FieldError("composition",
                       absl::StrCat(plan_.trace[id].requested, " has no backward of ", node.name),
-                      "a run without backward, or an implementation that has one");
+                      "the forward alone, or an implementation that has one");
   }
 
   Plan& plan_;

@@ -26,7 +26,7 @@ constexpr char kDescription[] =
 constexpr char kFooter[] =
     "Examples:\n"
     "  plumbline submit block-replay --checkpoint=synthetic:tiny --layouts=tiny --backward --wait\n"
-    "  plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     (must fail)\n"
+    "  plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     # must fail\n"
     "  plumbline submit full-model --checkpoint=synthetic:tiny --layout=tiny --wait\n"
     "  plumbline submit generation --checkpoint=H3 --contract=contract.json \\\n"
     "      --conditioning=prompt.safetensors --gate=JOB\n"

@@ -1,7 +1,9 @@
 // Requests for generations, and for what is diagnosed of them.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/measure_text.h"
 #include "client/request_parts.h"
 #include "common/files.h"
@@ -16,6 +18,16 @@ namespace {
 constexpr char kContractFlag[] = "--contract";
 constexpr size_t kMaxContractBytes = 1 << 20;
 
+// "line 3: " for an error that begins with a field of the object `text`, "sedes: ..." or
+// "(num_frames): ..."; empty where that is not to be found.
+std::string LineOfField(absl::string_view text, absl::string_view error) {
+  absl::string_view field = error.substr(0, error.find(':'));
+  if (absl::ConsumePrefix(&field, "(")) absl::ConsumeSuffix(&field, ")");
+  const size_t place = text.find(absl::StrCat("\"", field, "\""));
+  if (field.empty() || place == absl::string_view::npos) return "";
+  return absl::StrCat("line ", 1 + std::count(text.begin(), text.begin() + place, '\n'), ": ");
+}
+
 // Names that the message does not have are refused here; whether values are possible is for the
 // service to say.
 absl::StatusOr<v1::GenerationContract> ReadContract(const std::string& path) {
@@ -27,10 +39,9 @@ absl::StatusOr<v1::GenerationContract> ReadContract(const std::string& path) {
   v1::GenerationContract contract;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &contract);
   if (!parsed.ok()) {
+    const absl::string_view error(parsed.message().data(), parsed.message().size());
     return FieldError(
-        kContractFlag,
-        absl::StrCat(path, " is no contract: ",
-                     absl::string_view(parsed.message().data(), parsed.message().size())),
+        kContractFlag, absl::StrCat(path, " is no contract: ", LineOfField(*text, error), error),
         "a JSON object with seeds, num_frames, height, width, num_inference_steps and the other "
         "fields of a contract");
   }

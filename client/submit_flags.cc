@@ -17,7 +17,7 @@ void AddBlockReplay(CLI::App* group, CommandTree* tree) {
   auto* flags = tree->Add<SubmitBlockReplay>(
       group, "block-replay", "Replay one transformer block, node by node",
       {"plumbline submit block-replay --checkpoint=synthetic:tiny --layouts=tiny --backward --wait",
-       "plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     (must fail)"},
+       "plumbline submit block-replay --checkpoint=H3 --inject=qk-heads --wait     # must fail"},
       &command);
   AddCheckpoint(command, &flags->checkpoint);
   command->add_option("--block", flags->block, "Index of the block, from 0; default 0")

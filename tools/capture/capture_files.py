@@ -38,6 +38,16 @@ def read_json(path):
     return value
 
 
+def check_output(flag, path):
+    """Raises InputError where save_tensors could not write to `path`: before the hours that would fill it."""
+    part = Path(f"{path}.part")
+    try:
+        part.open("wb").close()
+        part.unlink()
+    except OSError as error:
+        raise InputError(f"{flag}: {error}; accepted: a file in a folder that is there") from error
+
+
 def save_tensors(path, tensors, metadata=None):
     """Whole or not at all: a name that is there is a complete file."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}

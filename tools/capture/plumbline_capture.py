@@ -14,7 +14,8 @@ import argparse
 import sys
 
 import torch
-from capture_files import CaptureWriter, CheckpointWeights, InputError, block_inputs, full_model_inputs, save_tensors
+from capture_files import CaptureWriter, CheckpointWeights, InputError, block_inputs, check_output, full_model_inputs
+from capture_files import save_tensors
 from capture_generation import capture_generation
 from capture_run import ATTENTION, DTYPES, library_choices, load_model, metadata_of, move, place
 
@@ -208,6 +209,9 @@ def main(arguments):
     options = parse_arguments(arguments)
     run = {"model": capture_model, "block": capture_block, "generation": capture_generation}[options.command]
     try:
+        check_output("--output", options.output)
+        if getattr(options, "save_inputs", None):
+            check_output("--save-inputs", options.save_inputs)
         run(options)
     except InputError as error:
         print(f"plumbline_capture: {error}", file=sys.stderr)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/sanitizer.h"
 #include "gtest/gtest.h"
 #include "server/testing/coordinator_fixture.h"
 #include "server/testing/server_process.h"
@@ -100,7 +101,6 @@ TEST_F(SlowWatchersTest, CostLittleAndDelayNobody) {
   EXPECT_EQ(logs, kEvents);
   const int64_t grown = HighWaterOf(server.pid()) - before;
   std::printf("grown by %.0f MB\n", static_cast<double>(grown) / 1e6);
-  EXPECT_LT(grown, kMostGrowthBytes);
 
   // Nothing is lost to one that reads on after all.
   v1::JobEvent event;
@@ -108,6 +108,9 @@ TEST_F(SlowWatchersTest, CostLittleAndDelayNobody) {
   while (slow[0]->stream->Read(&event)) ASSERT_EQ(event.sequence(), ++read);
   EXPECT_EQ(read, sequence);
   for (const auto& each : slow) each->context.TryCancel();
+
+  PLUMBLINE_SKIP_UNDER_SANITIZERS("what the coordinator freed stays resident for a while");
+  EXPECT_LT(grown, kMostGrowthBytes);
 }
 
 }  // namespace

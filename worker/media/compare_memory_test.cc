@@ -72,7 +72,7 @@ TEST(CompareMemoryTest, StaysFarBelowTheFiles) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->frames_size(), 160);
   for (const std::string& path : paths) std::remove(path.c_str());
-  PLUMBLINE_SKIP_UNDER_SANITIZERS("what is freed stays resident for a while, to be watched");
+  PLUMBLINE_SKIP_UNDER_SANITIZERS("what was freed stays resident for a while");
   // A dozen frames, and what the process is made of.
   const int64_t frame_bytes = static_cast<int64_t>(values * sizeof(float));
   EXPECT_LT(HighWaterBytes() - before, 16 * frame_bytes + (8 << 20));

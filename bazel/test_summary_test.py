@@ -9,7 +9,7 @@ GTEST_XML = """<?xml version="1.0" encoding="UTF-8"?>
     <testcase name="Forward" status="run" result="completed" classname="Norm" />
     <testcase name="Backward" status="run" result="completed" classname="Norm" />
     <testcase name="Repeats" status="run" result="completed" classname="Norm"><failure message="1 != 2"/></testcase>
-    <testcase name="OnGpu" status="run" result="skipped" classname="Norm"><skipped message="no GPU"/></testcase>
+    <testcase name="OnGpu" status="run" result="skipped" classname="Norm"><skipped message="x/norm_test.cc:7&#x0A;no GPU"/></testcase>
     <testcase name="DISABLED_Old" status="notrun" result="suppressed" classname="Norm" />
   </testsuite>
 </testsuites>"""
@@ -53,7 +53,7 @@ class TestSummaryTest(unittest.TestCase):
             result("//x:norm_test", "FAILED", GTEST_XML), finished(3)])
         self.assertEqual(totals.line(), "2 passed, 1 failed, 2 skipped")
         self.assertEqual(totals.failures, ["//x:norm_test Norm.Repeats"])
-        self.assertEqual(totals.reasons, [("//x:norm_test", "no GPU")])
+        self.assertEqual(totals.reasons, [("//x:norm_test", "x/norm_test.cc:7\nno GPU")])
 
     def test_counts_a_test_without_named_cases_as_one(self):
         totals = self.summarise([
@@ -105,7 +105,7 @@ class TestSummaryTest(unittest.TestCase):
         totals = test_summary.Totals()
         totals.fail("formatting")
         self.assertEqual(test_summary.summarise(totals, [("tests", plain), ("asan", sanitized)]), [
-            "SKIPPED asan: //x:norm_test: no GPU",
+            "SKIPPED asan: //x:norm_test: x/norm_test.cc:7 no GPU",
             "FAILED formatting",
             "FAILED asan: //x:norm_test Norm.Repeats",
             "tests: 1 passed, 0 failed, 0 skipped",

@@ -21,6 +21,8 @@ flock 9
 rm -rf "$AT"
 mkdir "$AT"
 trap 'rm -rf "$AT"' EXIT
+export TMPDIR="$AT/tmp"
+mkdir "$TMPDIR"
 cp --parents --dereference "${files[@]}" "$AT"
 mkdir -p "$AT/$(dirname "$OUTPUT")"
 (cd "$AT" && "$@")

@@ -150,7 +150,7 @@ class CudaDevice final : public Device {
                                               absl::Span<const int64_t> ranks) override {
     PLUMBLINE_RETURN_IF_ERROR(CheckDifference(reference, x, ranks));
     PLUMBLINE_RETURN_IF_ERROR(Select());
-    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer scratch, Allocate(DifferenceScratchBytes(x)));
+    PLUMBLINE_ASSIGN_OR_RETURN(const DeviceBuffer scratch, Allocate(DifferenceScratchBytes()));
     return MeasureDifference(stream_, reference, x, ranks, scratch.data());
   }
 

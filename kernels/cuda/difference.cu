@@ -1,23 +1,23 @@
 // Sums: float64, a term and its addition by one fma. Runs of 8 neighbouring values of a row (a
-// dense tensor is one row) are numbered through; block b takes runs 4096 b and on, its thread t the
-// runs t, t + 256, ..., in order onto sums of its own. Then 256 sums are folded in halves, t += t +
-// 128,
-// + 64, ...; and so are, in one block, those of all blocks, of which thread t first takes numbers
-// t, t + 256, ... The order depends on the shape and on whether both sides are dense.
+// dense tensor is one row) are numbered through; thread t of block b of B takes runs
+// 256 b + t + 256 B k, k ascending, onto sums of its own. Then 256 sums are folded in halves,
+// t += t + 128, + 64, ...; and so are, in one block, those of all blocks, of which thread t first
+// takes numbers t, t + 256, ... B and with it the order depend on the shape and on whether both
+// sides are dense.
 //
 // Ranks: the bits of non-negative floats are in the order of their values. Three counts, of the
 // upper 11 bits, of the next 10 and of the last 10 where the bits before are those of a wanted
-// rank, find the value of each rank exactly.
+// rank, find the value of each rank exactly. The first count is taken along with the sums, so that
+// both tensors are read three times in all.
 #include <algorithm>
-#include <cstring>
-#include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "kernels/cuda/cuda_status.h"
-#include "kernels/cuda/device_view.cuh"
 #include "kernels/cuda/difference.h"
-#include "kernels/cuda/rounding.cuh"
+#include "kernels/cuda/rank_search.h"
+#include "kernels/cuda/value_pairs.cuh"
 #include "kernels/cuda/workspace.h"
 #include "kernels/device.h"
 
@@ -25,89 +25,13 @@ namespace plumbline {
 namespace {
 
 using cuda::bf16;
+using cuda::Double;
+using cuda::ValuePairs;
 
 constexpr int kThreads = 256;
-constexpr int kValues = 8;  // of a run
-constexpr int64_t kRunsPerBlock = 4096;
-
-template <typename T>
-struct BitsOf;
-template <>
-struct BitsOf<bf16> {
-  using Type = uint16_t;
-};
-template <>
-struct BitsOf<float> {
-  using Type = uint32_t;
-};
-template <>
-struct BitsOf<double> {
-  using Type = uint64_t;
-};
-
-__device__ double WidenBits(uint16_t bits) {
-  return static_cast<double>(__uint_as_float(static_cast<uint32_t>(bits) << 16));
-}
-__device__ double WidenBits(uint32_t bits) { return static_cast<double>(__uint_as_float(bits)); }
-__device__ double WidenBits(uint64_t bits) {
-  return __longlong_as_double(static_cast<long long>(bits));
-}
-
-// Two tensors of one shape, run by run.
-template <typename R, typename X>
-struct Pair {
-  using ReferenceBits = typename BitsOf<R>::Type;
-  using XBits = typename BitsOf<X>::Type;
-
-  cuda::View<const ReferenceBits> reference;
-  cuda::View<const XBits> x;
-  int64_t rows;   // of one batch item
-  int64_t width;  // of a row
-  int64_t runs_in_row;
-  int64_t runs;
-  bool aligned;  // every whole run lies on its own boundary
-
-  Pair(Tensor a, Tensor b) : reference(a), x(b) {
-    if (a.IsDense() && b.IsDense()) {
-      b.width = b.NumElements();
-      b.rows = b.batch = 1;
-    }
-    rows = b.rows;
-    width = b.width;
-    runs_in_row = (width + kValues - 1) / kValues;
-    runs = b.batch * rows * runs_in_row;
-    const auto is_aligned = [&](const Tensor& tensor) {
-      const uint64_t run_bytes = kValues * DTypeSize(tensor.dtype);
-      const bool rows_aligned = b.batch * rows == 1 || (tensor.row_stride % kValues == 0 &&
-                                                        tensor.batch_stride % kValues == 0);
-      return reinterpret_cast<uint64_t>(tensor.data) % std::min<uint64_t>(run_bytes, 16) == 0 &&
-             rows_aligned;
-    };
-    aligned = is_aligned(a) && is_aligned(b);
-  }
-
-  // Calls body(index, reference bits, x bits) for the values of a run, in order; `index` is
-  // row-major over the tensor.
-  template <typename Body>
-  __device__ void ForEachValue(int64_t run, Body body) const {
-    const int64_t flat_row = run / runs_in_row;
-    const int64_t column = (run - flat_row * runs_in_row) * kValues;
-    const int64_t item = flat_row / rows;
-    const ReferenceBits* const from = reference.Row(flat_row - item * rows, item) + column;
-    const XBits* const from_x = x.Row(flat_row - item * rows, item) + column;
-    const int64_t index = flat_row * width + column;
-    if (aligned && column + kValues <= width) {
-      const auto a = *reinterpret_cast<const cuda::Run<ReferenceBits, kValues>*>(from);
-      const auto b = *reinterpret_cast<const cuda::Run<XBits, kValues>*>(from_x);
-#pragma unroll
-      for (int i = 0; i < kValues; ++i) body(index + i, a.values[i], b.values[i]);
-      return;
-    }
-    const int count = static_cast<int>(
-        min(static_cast<long long>(kValues), static_cast<long long>(width - column)));
-    for (int i = 0; i < count; ++i) body(index + i, from[i], from_x[i]);
-  }
-};
+// A fixed number, since the order of the sums depends on it: twelve for each multiprocessor of the
+// largest Hopper card, which is whole turns of two, three, four or six at once.
+constexpr int64_t kMostBlocks = 132 * 12;
 
 struct Partial {
   double difference;
@@ -154,40 +78,111 @@ __device__ void Fold(const Partial& own, Partial* to) {
   if (threadIdx.x == 0) *to = shared[0];
 }
 
-template <typename R, typename X>
-__global__ void __launch_bounds__(kThreads) SumsKernel(Pair<R, X> pair, Partial* partials) {
-  Partial own = EmptyPartial();
-  const int64_t begin = int64_t{blockIdx.x} * kRunsPerBlock;
-  const int64_t end = begin + kRunsPerBlock < pair.runs ? begin + kRunsPerBlock : pair.runs;
-  for (int64_t run = begin + threadIdx.x; run < end; run += kThreads) {
-    pair.ForEachValue(run, [&](int64_t index, auto reference_bits, auto x_bits) {
-      const double reference = WidenBits(reference_bits);
-      const double x = WidenBits(x_bits);
-      bool differs;
-      if constexpr (std::is_same_v<R, X>) {
-        differs = reference_bits != x_bits;
-      } else {
-        differs = !(reference == x);
-      }
-      if (differs) {
-        ++own.differing;
-        if (index < own.first) own.first = index;
-      }
-      const double d = reference - x;
-      own.difference = __fma_rn(d, d, own.difference);
-      own.reference = __fma_rn(reference, reference, own.reference);
-      own.x = __fma_rn(x, x, own.x);
-      own.product = __fma_rn(reference, x, own.product);
-      own.max_abs = fabs(d) > own.max_abs ? fabs(d) : own.max_abs;
-      own.max_reference = fabs(reference) > own.max_reference ? fabs(reference) : own.max_reference;
-      // A difference is finite only of finite values.
-      if (isfinite(d)) return;
-      own.nan[0] += isnan(x);
-      own.nan[1] += isnan(reference);
-      own.infinity[0] += isinf(x) != 0;
-      own.infinity[1] += isinf(reference) != 0;
-    });
+// One of the three counts: of values by some of their bits.
+constexpr int kCounts = 3;
+constexpr int kFirstShift = 20;
+constexpr int kShifts[kCounts] = {kFirstShift, 10, 0};
+constexpr int kFirstBins = 2048;
+constexpr int kBins = 1 << RankSearch::kBits;  // of the other counts, for each prefix
+constexpr int kCounters = kBins * static_cast<int>(Device::kMostRanks);
+static_assert(kFirstBins <= kCounters);
+
+// Adds a block's counts to those of all blocks.
+__device__ void AddCounts(const uint32_t* own, int bins, unsigned long long* counts) {
+  for (int i = threadIdx.x; i < bins; i += kThreads) {
+    if (own[i] > 0) atomicAdd(&counts[i], static_cast<unsigned long long>(own[i]));
   }
+}
+
+// kWithCounts: also the first count, into `counts`.
+template <bool kWithCounts, typename R, typename X>
+__global__ void __launch_bounds__(kThreads)
+    SumsKernel(ValuePairs<R, X> pairs, Partial* partials, unsigned long long* counts) {
+  using Pairs = ValuePairs<R, X>;
+  __shared__ uint32_t bins[kWithCounts ? kFirstBins : 1];
+  // NaN and infinity of x, then of the reference; rare, so they take no registers.
+  __shared__ uint32_t special[2][2];
+  if constexpr (kWithCounts) {
+    for (int i = threadIdx.x; i < kFirstBins; i += kThreads) bins[i] = 0;
+  }
+  if (threadIdx.x < 4) special[threadIdx.x / 2][threadIdx.x % 2] = 0;
+  __syncthreads();
+  double difference = 0, reference_squares = 0, x_squares = 0, product = 0, max_abs = 0;
+  std::conditional_t<sizeof(R) <= 4, float, double> max_reference = 0;
+  uint32_t differing = 0, zeros = 0;
+  int64_t first = INT64_MAX;
+  cuda::ForEachOwnRun<2>(pairs, [&](int64_t number, const typename Pairs::Run& run) {
+    uint32_t differing_here = 0;
+#pragma unroll
+    for (int i = 0; i < Pairs::kRun; ++i) {
+      const auto reference_bits = run.reference.values[i];
+      const auto x_bits = run.x.values[i];
+      const double reference = Double(reference_bits);
+      const double x = Double(x_bits);
+      differing_here += Pairs::Differ(reference_bits, x_bits);
+      const double d = reference - x;
+      difference = __fma_rn(d, d, difference);
+      reference_squares = __fma_rn(reference, reference, reference_squares);
+      x_squares = __fma_rn(x, x, x_squares);
+      product = __fma_rn(reference, x, product);
+      max_abs = fabs(d) > max_abs ? fabs(d) : max_abs;
+      if constexpr (sizeof(R) <= 4) {
+        max_reference = fmaxf(max_reference, fabsf(cuda::Single(reference_bits)));
+      } else {
+        max_reference = fabs(reference) > max_reference ? fabs(reference) : max_reference;
+      }
+      if constexpr (kWithCounts) {
+        const uint32_t bits = Pairs::DifferenceBits(reference_bits, x_bits);
+        if (bits == 0) {
+          ++zeros;  // often most of all
+        } else {
+          atomicAdd(&bins[bits >> kFirstShift], 1u);
+        }
+      }
+    }
+    if constexpr (kWithCounts) zeros -= Pairs::kRun - run.count;
+    if (differing_here > 0) {
+      differing += differing_here;
+      if (first == INT64_MAX) {
+        int place = Pairs::kRun;
+#pragma unroll
+        for (int i = Pairs::kRun - 1; i >= 0; --i) {
+          if (Pairs::Differ(run.reference.values[i], run.x.values[i])) place = i;
+        }
+        first = pairs.Index(number) + place;
+      }
+    }
+    // Every value that is not finite spoils this sum, and all that comes after is looked at.
+    if (isfinite(difference)) return;
+#pragma unroll
+    for (int i = 0; i < Pairs::kRun; ++i) {
+      const double sides[2] = {Double(run.x.values[i]), Double(run.reference.values[i])};
+      for (int side = 0; side < 2; ++side) {
+        if (isnan(sides[side])) atomicAdd(&special[side][0], 1u);
+        if (isinf(sides[side])) atomicAdd(&special[side][1], 1u);
+      }
+    }
+  });
+  if constexpr (kWithCounts) {
+    if (zeros > 0) atomicAdd(&bins[0], zeros);
+  }
+  Partial own = EmptyPartial();
+  own.difference = difference;
+  own.reference = reference_squares;
+  own.x = x_squares;
+  own.product = product;
+  own.max_abs = max_abs;
+  own.max_reference = max_reference;
+  own.differing = differing;
+  own.first = first;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int side = 0; side < 2; ++side) {
+      own.nan[side] = special[side][0];
+      own.infinity[side] = special[side][1];
+    }
+  }
+  if constexpr (kWithCounts) AddCounts(bins, kFirstBins, counts);
   Fold(own, &partials[blockIdx.x]);
 }
 
@@ -198,129 +193,101 @@ __global__ void __launch_bounds__(kThreads)
   Fold(own, result);
 }
 
-// One of the three counts.
-struct Count {
-  int shift;                            // of the bits that are counted
-  int bins;                             // a power of two
-  int prefixes;                         // 0: every value is counted, in the first of them
-  uint32_t prefix[Device::kMostRanks];  // the bits before
+// The bits before those that are counted, of each wanted rank; kNone: no more.
+template <int kMost>
+struct Prefixes {
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  uint32_t values[kMost];
 };
 
-constexpr int kCounts = 3;
-constexpr int kShifts[kCounts] = {20, 10, 0};
-constexpr int kBins[kCounts] = {2048, 1024, 1024};
-constexpr int kCounters = 8192;  // in a block: of all prefixes, or copies of the first count
-static_assert(kCounters == 1024 * Device::kMostRanks);
-constexpr int64_t kMostCountingBlocks = 132 * 6;
-
-template <typename R, typename X>
+// Counts values with one of the prefixes by RankSearch::kBits of their bits.
+template <int kMost, typename R, typename X>
 __global__ void __launch_bounds__(kThreads)
-    CountKernel(Pair<R, X> pair, Count count, unsigned long long* counts) {
-  __shared__ uint32_t shared[kCounters];
-  for (int i = threadIdx.x; i < kCounters; i += kThreads) shared[i] = 0;
+    CountKernel(ValuePairs<R, X> pairs, int shift, Prefixes<kMost> prefixes,
+                unsigned long long* counts) {
+  using Pairs = ValuePairs<R, X>;
+  __shared__ uint32_t bins[kMost * kBins];
+  for (int i = threadIdx.x; i < kMost * kBins; i += kThreads) bins[i] = 0;
   __syncthreads();
-  // Several copies of the first count, so that fewer threads wait for one another.
-  const int copies = count.prefixes == 0 ? kCounters / count.bins : 1;
-  uint32_t* const own = shared + threadIdx.x / 32 % copies * count.bins;
-  uint32_t zeros = 0;  // often most of all
-  const int64_t step = int64_t{gridDim.x} * kThreads;
-  for (int64_t run = int64_t{blockIdx.x} * kThreads + threadIdx.x; run < pair.runs; run += step) {
-    pair.ForEachValue(run, [&](int64_t, auto reference_bits, auto x_bits) {
-      const double d = WidenBits(reference_bits) - WidenBits(x_bits);
-      const uint32_t bits = __float_as_uint(fabsf(__double2float_rn(d)));
+  uint32_t zeros = 0;
+  cuda::ForEachOwnRun<2>(pairs, [&](int64_t, const typename Pairs::Run& run) {
+#pragma unroll
+    for (int i = 0; i < Pairs::kRun; ++i) {
+      const uint32_t bits = Pairs::DifferenceBits(run.reference.values[i], run.x.values[i]);
       if (bits == 0) {
         ++zeros;
-        return;
+        continue;
       }
-      const uint32_t bin = bits >> count.shift & (count.bins - 1);
-      if (count.prefixes == 0) {
-        atomicAdd(&own[bin], 1u);
-        return;
-      }
-      const uint32_t prefix = bits >> count.shift >> 10;
-      for (int i = 0; i < count.prefixes; ++i) {
-        if (count.prefix[i] == prefix) atomicAdd(&own[i * count.bins + bin], 1u);
-      }
-    });
-  }
+      const uint32_t prefix = bits >> shift >> RankSearch::kBits;
+      int place = -1;
+#pragma unroll
+      for (int p = 0; p < kMost; ++p) place = prefix == prefixes.values[p] ? p : place;
+      if (place >= 0) atomicAdd(&bins[place * kBins + (bits >> shift & (kBins - 1))], 1u);
+    }
+    zeros -= Pairs::kRun - run.count;
+  });
   if (zeros > 0) {
-    if (count.prefixes == 0) atomicAdd(&own[0], zeros);
-    for (int i = 0; i < count.prefixes; ++i) {
-      if (count.prefix[i] == 0) atomicAdd(&own[i * count.bins], zeros);
+    for (int p = 0; p < kMost; ++p) {
+      if (prefixes.values[p] == 0) atomicAdd(&bins[p * kBins], zeros);
     }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < kCounters; i += kThreads) {
-    if (shared[i] == 0) continue;
-    const int place = count.prefixes == 0 ? i & (count.bins - 1) : i;
-    atomicAdd(&counts[place], static_cast<unsigned long long>(shared[i]));
-  }
+  AddCounts(bins, kMost * kBins, counts);
 }
 
-int64_t BlocksOf(int64_t runs) { return (runs + kRunsPerBlock - 1) / kRunsPerBlock; }
+unsigned BlocksOf(int64_t runs) {
+  return static_cast<unsigned>(std::min((runs + kThreads - 1) / kThreads, kMostBlocks));
+}
 
 struct Scratch {
-  explicit Scratch(const Tensor& x, absl::Span<uint8_t> memory = {}) : workspace(memory) {
-    // As many as either way of numbering the runs gives.
-    const int64_t runs = x.batch * x.rows * ((x.width + kValues - 1) / kValues);
-    partials = workspace.Take<Partial>(BlocksOf(runs) + 1);
+  explicit Scratch(absl::Span<uint8_t> memory = {}) : workspace(memory) {
+    result = workspace.Take<Partial>(1);
+    partials = workspace.Take<Partial>(kMostBlocks);
     counts = workspace.Take<unsigned long long>(kCounters);
   }
 
   cuda::Workspace workspace;
+  Partial* result;
   Partial* partials;
   unsigned long long* counts;
 };
 
+absl::Status Enqueued(cudaError_t error) { return CudaStatus(error, "comparison"); }
+
 template <typename T>
 absl::Status ToHost(cudaStream_t stream, const T* device, size_t count, T* host) {
-  PLUMBLINE_RETURN_IF_ERROR(
-      CudaStatus(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
-                 "comparison"));
-  return CudaStatus(cudaStreamSynchronize(stream), "comparison");
+  return Enqueued(cudaMemcpyAsync(host, device, count * sizeof(T), cudaMemcpyDeviceToHost, stream));
 }
 
-template <typename R, typename X>
-absl::Status FindRanks(cudaStream_t stream, const Pair<R, X>& pair, absl::Span<const int64_t> ranks,
-                       const Scratch& scratch, std::vector<float>* by_rank) {
-  struct Wanted {
-    uint32_t prefix = 0;
-    int64_t rank = 0;  // among the values with this prefix
-  };
-  std::vector<Wanted> wanted;
-  for (const int64_t rank : ranks) wanted.push_back({0, rank});
-  std::vector<unsigned long long> counts(kCounters);
-  const int64_t blocks = std::min((pair.runs + kThreads - 1) / kThreads, kMostCountingBlocks);
-  for (int turn = 0; turn < kCounts; ++turn) {
-    Count count = {kShifts[turn], kBins[turn], 0, {}};
-    std::map<uint32_t, int> places;
-    for (const Wanted& each : wanted) {
-      if (turn == 0) break;
-      if (places.emplace(each.prefix, count.prefixes).second) {
-        count.prefix[count.prefixes++] = each.prefix;
-      }
-    }
-    PLUMBLINE_RETURN_IF_ERROR(CudaStatus(
-        cudaMemsetAsync(scratch.counts, 0, kCounters * sizeof(counts[0]), stream), "comparison"));
-    CountKernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(pair, count,
-                                                                        scratch.counts);
-    PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
-    PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.counts, kCounters, counts.data()));
-    for (Wanted& each : wanted) {
-      const unsigned long long* const own =
-          counts.data() + (turn == 0 ? 0 : places[each.prefix] * count.bins);
-      uint32_t bin = 0;
-      while (bin + 1 < static_cast<uint32_t>(count.bins) &&
-             each.rank >= static_cast<int64_t>(own[bin])) {
-        each.rank -= static_cast<int64_t>(own[bin++]);
-      }
-      each.prefix = turn == 0 ? bin : each.prefix << 10 | bin;
-    }
+template <int kMost, typename R, typename X>
+absl::Status EnqueueCount(cudaStream_t stream, const ValuePairs<R, X>& pairs, int shift,
+                          const std::vector<uint32_t>& wanted, unsigned long long* counts) {
+  Prefixes<kMost> prefixes;
+  for (int i = 0; i < kMost; ++i) {
+    prefixes.values[i] = i < static_cast<int>(wanted.size()) ? wanted[i] : prefixes.kNone;
   }
-  for (const Wanted& each : wanted) {
-    float value;
-    std::memcpy(&value, &each.prefix, sizeof(value));
-    by_rank->push_back(value);
+  PLUMBLINE_RETURN_IF_ERROR(
+      Enqueued(cudaMemsetAsync(counts, 0, kMost * kBins * sizeof(*counts), stream)));
+  CountKernel<kMost>
+      <<<BlocksOf(pairs.runs()), kThreads, 0, stream>>>(pairs, shift, prefixes, counts);
+  return LaunchStatus("comparison");
+}
+
+// The other counts, after the first.
+template <typename R, typename X>
+absl::Status FinishRanks(cudaStream_t stream, const ValuePairs<R, X>& pairs, const Scratch& scratch,
+                         RankSearch* search) {
+  RankSearch::Counts counts(kCounters);
+  for (int turn = 1; turn < kCounts; ++turn) {
+    // Of four percentiles, each between two ranks, there are seldom more than four.
+    constexpr int kFew = 4;
+    const std::vector<uint32_t> wanted = search->Prefixes();
+    const auto enqueue =
+        wanted.size() <= kFew ? EnqueueCount<kFew, R, X> : EnqueueCount<Device::kMostRanks, R, X>;
+    PLUMBLINE_RETURN_IF_ERROR(enqueue(stream, pairs, kShifts[turn], wanted, scratch.counts));
+    PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.counts, wanted.size() * kBins, counts.data()));
+    PLUMBLINE_RETURN_IF_ERROR(Enqueued(cudaStreamSynchronize(stream)));
+    search->Narrow(counts, kBins);
   }
   return absl::OkStatus();
 }
@@ -331,14 +298,20 @@ absl::StatusOr<TensorDifference> Measure(cudaStream_t stream, const Tensor& refe
                                          const Scratch& scratch) {
   TensorDifference result;
   if (x.NumElements() == 0) return result;
-  const Pair<R, X> pair(reference, x);
-  const int64_t blocks = BlocksOf(pair.runs);
-  SumsKernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(pair, scratch.partials + 1);
-  PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
-  JoinKernel<<<1, kThreads, 0, stream>>>(scratch.partials + 1, blocks, scratch.partials);
-  PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
+  const ValuePairs<R, X> pairs(reference, x);
+  const unsigned blocks = BlocksOf(pairs.runs());
   Partial found;
-  PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.partials, 1, &found));
+  RankSearch::Counts counts(ranks.empty() ? 0 : kFirstBins);
+  PLUMBLINE_RETURN_IF_ERROR(Enqueued(
+      cudaMemsetAsync(scratch.counts, 0, counts.size() * sizeof(*scratch.counts), stream)));
+  const auto sums = ranks.empty() ? SumsKernel<false, R, X> : SumsKernel<true, R, X>;
+  sums<<<blocks, kThreads, 0, stream>>>(pairs, scratch.partials, scratch.counts);
+  PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
+  JoinKernel<<<1, kThreads, 0, stream>>>(scratch.partials, blocks, scratch.result);
+  PLUMBLINE_RETURN_IF_ERROR(LaunchStatus("comparison"));
+  PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.result, 1, &found));
+  PLUMBLINE_RETURN_IF_ERROR(ToHost(stream, scratch.counts, counts.size(), counts.data()));
+  PLUMBLINE_RETURN_IF_ERROR(Enqueued(cudaStreamSynchronize(stream)));
   result.difference_squares = found.difference;
   result.reference_squares = found.reference;
   result.x_squares = found.x;
@@ -354,7 +327,10 @@ absl::StatusOr<TensorDifference> Measure(cudaStream_t stream, const Tensor& refe
     nonfinite += found.nan[side] + found.infinity[side];
   }
   if (ranks.empty() || nonfinite > 0 || found.max_abs == 0) return result;
-  PLUMBLINE_RETURN_IF_ERROR(FindRanks(stream, pair, ranks, scratch, &result.by_rank));
+  RankSearch search(ranks);
+  search.Narrow(counts, kFirstBins);
+  PLUMBLINE_RETURN_IF_ERROR(FinishRanks(stream, pairs, scratch, &search));
+  result.by_rank = search.Values();
   return result;
 }
 
@@ -402,13 +378,12 @@ absl::Status CheckDifference(const Tensor& reference, const Tensor& x,
   return absl::OkStatus();
 }
 
-size_t DifferenceScratchBytes(const Tensor& x) { return Scratch(x).workspace.bytes(); }
+size_t DifferenceScratchBytes() { return Scratch().workspace.bytes(); }
 
 absl::StatusOr<TensorDifference> MeasureDifference(cudaStream_t stream, const Tensor& reference,
                                                    const Tensor& x, absl::Span<const int64_t> ranks,
                                                    void* memory) {
-  const Scratch scratch(x,
-                        absl::MakeSpan(static_cast<uint8_t*>(memory), DifferenceScratchBytes(x)));
+  const Scratch scratch(absl::MakeSpan(static_cast<uint8_t*>(memory), DifferenceScratchBytes()));
   switch (reference.dtype) {
     case DType::kBF16:
       return MeasureFrom<bf16>(stream, reference, x, ranks, scratch);

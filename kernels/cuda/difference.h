@@ -18,8 +18,8 @@ namespace plumbline {
 absl::Status CheckDifference(const Tensor& reference, const Tensor& x,
                              absl::Span<const int64_t> ranks);
 
-// Scratch that MeasureDifference needs for tensors of this shape.
-size_t DifferenceScratchBytes(const Tensor& x);
+// Scratch that MeasureDifference needs.
+size_t DifferenceScratchBytes();
 
 // Device::Difference on a GPU, for tensors and ranks that CheckDifference accepts. Waits for the
 // stream.

@@ -82,7 +82,8 @@ absl::Status RunDifferenceBench() {
       kValues / 100 * 99, kValues / 100 * 99 + 1, kValues / 1000 * 999, kValues / 1000 * 999 + 1};
   PLUMBLINE_RETURN_IF_ERROR(compare(x, {}, "float32 with float32, sums"));
   PLUMBLINE_RETURN_IF_ERROR(compare(rounded, {}, "float32 with bfloat16, sums"));
-  return compare(rounded, ranks, "float32 with bfloat16, sums and percentiles");
+  PLUMBLINE_RETURN_IF_ERROR(compare(rounded, ranks, "float32 with bfloat16, sums and percentiles"));
+  return compare(x, ranks, "float32 with float32, sums and percentiles");
 }
 
 }  // namespace plumbline

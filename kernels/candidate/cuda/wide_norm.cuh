@@ -6,7 +6,7 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "kernels/candidate/cuda/rms_norm.cuh"
@@ -26,69 +26,113 @@ struct GatedBranch {
   View<bf16> sum;  // x + gate branch; null where nobody else reads it
 };
 
-// One row a block, so many blocks on a multiprocessor that some read while others write.
+// What the rows of one table row have in common.
+struct NormTables {
+  const bf16* weight;
+  const bf16* scale;
+  const bf16* shift;
+  const bf16* gate;
+
+  __device__ Chunk Weight(int column) const { return LoadChunk(weight + column); }
+  __device__ Chunk Factor(int column) const {
+    return AddChunks(LoadChunk(scale + column), ChunkOfOnes());
+  }
+  __device__ Chunk Shift(int column) const { return LoadChunk(shift + column); }
+  __device__ Chunk Gate(int column) const { return LoadChunk(gate + column); }
+};
+
+struct NormRows {
+  unsigned rows;  // of one batch item
+  int width;
+  View<const bf16> x;
+  GatedBranch branch;
+  const bf16* weight;
+  Modulation modulation;
+  float epsilon;
+  float* saved;  // or null
+  View<bf16> output;
+
+  // Which rows of the tables a row reads.
+  template <bool kResidual, bool kModulated>
+  __device__ NormTables Tables(unsigned row) const {
+    NormTables tables = {weight, nullptr, nullptr, nullptr};
+    if constexpr (kModulated) {
+      const int64_t table_row = *modulation.index.Row(row);
+      tables.scale = modulation.scale.Row(table_row);
+      tables.shift = modulation.shift.Row(table_row);
+    }
+    if constexpr (kResidual) tables.gate = branch.gate.Row(*branch.index.Row(row));
+    return tables;
+  }
+};
+
+template <bool kModulated>
+__device__ Chunk Normalise(const Chunk& x, float r, const NormTables& tables, int column) {
+  float values[kChunkValues], weights[kChunkValues];
+  WidenChunk(x, values);
+  WidenChunk(tables.Weight(column), weights);
+#pragma unroll
+  for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
+  Chunk result = RoundChunk(values);
+  if constexpr (kModulated) {
+    result = AddChunks(MultiplyChunks(result, tables.Factor(column)), tables.Shift(column));
+  }
+  return result;
+}
+
+// Values between two chunks of a thread.
+inline constexpr int kChunksApart = kRowThreads * kChunkValues;
+
+// A row is a block's, whose threads keep it in registers. Of a multiprocessor: so many blocks that
+// some read while others write, and so few that nothing of the row has to leave the registers.
+template <bool kResidual>
+inline constexpr int kBlocksOfNorm = kResidual ? 12 : 8;
+
 template <bool kResidual, bool kModulated>
-__global__ void __launch_bounds__(kRowThreads, kResidual ? 10 : 12)
-    WideNormKernel(unsigned rows, int width, View<const bf16> x, GatedBranch branch,
-                   const bf16* weight, Modulation modulation, float epsilon, float* saved,
-                   View<bf16> output) {
+__global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm<kResidual>)
+    WideNormKernel(const __grid_constant__ NormRows all) {
   cuda::LetNextKernelStart();
   cuda::WaitForKernelsBefore();
   __shared__ float shared[4];
-  const unsigned item = blockIdx.x / rows;
-  const unsigned row = blockIdx.x - item * rows;
-  const bf16* const from = x.Row(row, item);
-  const auto column = [](int i) {
-    return (static_cast<int>(threadIdx.x) + i * kRowThreads) * kChunkValues;
-  };
-
+  const unsigned item = blockIdx.x / all.rows;
+  const unsigned row = blockIdx.x - item * all.rows;
+  const NormTables tables = all.template Tables<kResidual, kModulated>(row);
+  const int first = static_cast<int>(threadIdx.x) * kChunkValues;
+  const bf16* const from = all.x.Row(row, item);
   Chunk kept[kMostRowChunks];
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) < width) kept[i] = LoadChunk(from + column(i));
+    const int column = first + i * kChunksApart;
+    if (column < all.width) kept[i] = LoadChunk(from + column);
   }
   if constexpr (kResidual) {
-    const bf16* const added = branch.branch.Row(row, item);
-    const bf16* const gate = branch.gate.Row(*branch.index.Row(row));
+    const bf16* const added = all.branch.branch.Row(row, item);
 #pragma unroll
     for (int i = 0; i < kMostRowChunks; ++i) {
-      if (column(i) >= width) continue;
-      const Chunk gated = MultiplyChunks(LoadChunk(gate + column(i)), LoadChunk(added + column(i)));
-      kept[i] = AddChunks(kept[i], gated);
-      if (!branch.sum.IsNull()) StoreChunk(kept[i], branch.sum.Row(row, item) + column(i));
+      const int column = first + i * kChunksApart;
+      if (column >= all.width) continue;
+      kept[i] = AddChunks(kept[i], MultiplyChunks(tables.Gate(column), LoadChunk(added + column)));
+      if (!all.branch.sum.IsNull()) StoreChunk(kept[i], all.branch.sum.Row(row, item) + column);
     }
   }
-
   LaneSums sums;
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) >= width) continue;
+    if (first + i * kChunksApart >= all.width) continue;
     float values[kChunkValues];
     WidenChunk(kept[i], values);
     sums.Add(values, values);
   }
-  const float mean_square = FoldRow(sums, shared) / static_cast<float>(width);
-  const float r = rsqrtf(mean_square + epsilon);
-  if (saved != nullptr && threadIdx.x == 0) saved[blockIdx.x] = r;
-
-  bf16* const to = output.Row(row, item);
-  const int64_t table_row = kModulated ? *modulation.index.Row(row) : 0;
+  const float mean_square = FoldRow(sums, shared) / static_cast<float>(all.width);
+  const float r = rsqrtf(mean_square + all.epsilon);
+  if (all.saved != nullptr && threadIdx.x == 0) all.saved[blockIdx.x] = r;
+  bf16* const to = all.output.Row(row, item);
 #pragma unroll
   for (int i = 0; i < kMostRowChunks; ++i) {
-    if (column(i) >= width) continue;
-    float values[kChunkValues], weights[kChunkValues];
-    WidenChunk(kept[i], values);
-    WidenChunk(LoadChunk(weight + column(i)), weights);
-#pragma unroll
-    for (int j = 0; j < kChunkValues; ++j) values[j] = values[j] * r * weights[j];
-    Chunk result = RoundChunk(values);
-    if constexpr (kModulated) {
-      const Chunk factor =
-          AddChunks(LoadChunk(modulation.scale.Row(table_row) + column(i)), ChunkOfOnes());
-      result = AddChunks(MultiplyChunks(result, factor),
-                         LoadChunk(modulation.shift.Row(table_row) + column(i)));
+    const int column = first + i * kChunksApart;
+    if (column < all.width) {
+      StoreChunk(Normalise<kModulated>(kept[i], r, tables, column), to + column);
     }
-    StoreChunk(result, to + column(i));
   }
 }
 
@@ -109,14 +153,27 @@ inline absl::Status WideNorm(cudaStream_t stream, const Tensor& x, const GatedBr
           ? *branch
           : GatedBranch{none, none, View<const int64_t>(Tensor()), View<bf16>(Tensor())};
   const Modulation modulated = modulation != nullptr ? *modulation : Modulation::None();
-  const auto kernel =
-      branch != nullptr
-          ? (modulation != nullptr ? WideNormKernel<true, true> : WideNormKernel<true, false>)
-          : (modulation != nullptr ? WideNormKernel<false, true> : WideNormKernel<false, false>);
-  return cuda::LaunchEarly(stream, "candidate RMSNorm", kernel, static_cast<unsigned>(flat_rows),
-                           kRowThreads, 0, static_cast<unsigned>(x.rows), static_cast<int>(x.width),
-                           View<const bf16>(x), gated, static_cast<const bf16*>(weight.data),
-                           modulated, epsilon, saved, View<bf16>(output));
+  const NormRows all = {static_cast<unsigned>(x.rows),
+                        static_cast<int>(x.width),
+                        View<const bf16>(x),
+                        gated,
+                        static_cast<const bf16*>(weight.data),
+                        modulated,
+                        epsilon,
+                        saved,
+                        View<bf16>(output)};
+  const auto launch = [&](auto has_residual, auto is_modulated) {
+    constexpr bool kResidual = decltype(has_residual)::value;
+    constexpr bool kModulated = decltype(is_modulated)::value;
+    return cuda::LaunchEarly(stream, "candidate RMSNorm", WideNormKernel<kResidual, kModulated>,
+                             static_cast<unsigned>(flat_rows), kRowThreads, 0, all);
+  };
+  if (branch != nullptr) {
+    return modulation != nullptr ? launch(std::true_type(), std::true_type())
+                                 : launch(std::true_type(), std::false_type());
+  }
+  return modulation != nullptr ? launch(std::false_type(), std::true_type())
+                               : launch(std::false_type(), std::false_type());
 }
 
 }  // namespace plumbline::candidate_cuda

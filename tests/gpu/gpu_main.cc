@@ -1,4 +1,6 @@
-// The one program of `./dev gpu pack`:
+// The one program of `./dev gpu pack`, so that what the project's programs have in common travels
+// once. Under the name of one of them it is that one: plumbline, plumbline-server,
+// plumbline-worker, write_checkpoint. Else:
 //   gpu_tests test [GoogleTest's flags]            every test that needs a GPU
 //   gpu_tests bench [IMPLEMENTATION [JSON FILE]]   times of a block's operations and of a block;
 //                                                  default: candidate
@@ -9,18 +11,35 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
+#include "client/client_main.h"
 #include "kernels/bench/cuda/block_bench.h"
 #include "kernels/bench/cuda/difference_bench.h"
 #include "kernels/bench/cuda/loading_bench.h"
+#include "server/server_main.h"
 #include "worker/bench/cuda/block_times.h"
+#include "worker/checkpoint/write_checkpoint_command.h"
+#include "worker/plugin/probe.h"
+#include "worker/worker_main.h"
 
 namespace {
 
 constexpr char kUsage[] =
     "usage: gpu_tests test [--gtest_...] | bench [IMPLEMENTATION [JSON FILE]] |\n"
     "       bench difference | bench loading\n";
+
+struct Program {
+  const char* name;
+  int (*main)(int argc, char** argv);
+};
+constexpr Program kPrograms[] = {
+    {"plumbline", plumbline::client::ClientMain},
+    {"plumbline-server", plumbline::server::ServerMain},
+    {"plumbline-worker", plumbline::worker::WorkerMain},
+    {"write_checkpoint", plumbline::checkpoint::WriteCheckpointMain},
+};
 
 int Bench(const std::string& implementation, const std::string& path) {
   nlohmann::json results;
@@ -44,6 +63,13 @@ int Bench(const std::string& implementation, const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Programs start themselves again, by another name, to probe a plug-in.
+  if (const std::optional<int> probed = plumbline::worker::RunProbe(argc, argv)) return *probed;
+  const std::string path = argv[0];
+  const std::string name = path.substr(path.rfind('/') + 1);
+  for (const Program& program : kPrograms) {
+    if (name == program.name) return program.main(argc, argv);
+  }
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "bench" && argc <= 4) {
     return Bench(argc > 2 ? argv[2] : "candidate", argc > 3 ? argv[3] : "");

@@ -56,8 +56,7 @@ class Socket {
   void AsyncShutdown(Handler&& handler) {
     std::get<Tls>(stream_).async_shutdown(std::forward<Handler>(handler));
   }
-  // The common name of the client's certificate, which the handshake has verified; "": it has none,
-  // or several.
+  // CommonNameOf the client's certificate, which the handshake has verified; "": it has none.
   std::string PeerName();
 
  private:

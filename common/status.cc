@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +16,7 @@ constexpr char kPreconditionsUrl[] = "plumbline/preconditions";
 constexpr char kReasonUrl[] = "plumbline/reason";
 constexpr char kNeededMemoryUrl[] = "plumbline/needed_memory_bytes";
 constexpr size_t kQuotedBytes = 100;
+constexpr absl::string_view kAccepted = "; accepted: ";
 
 // Payloads are sequences of strings, each written as its decimal length, ':' and its bytes.
 void AppendString(absl::string_view value, std::string* out) {
@@ -39,7 +41,10 @@ bool ConsumeString(absl::string_view* in, std::string* value) {
 absl::Status FieldError(absl::string_view field, absl::string_view description,
                         absl::string_view accepted) {
   std::string full(description);
-  if (!accepted.empty()) absl::StrAppend(&full, "; accepted: ", accepted);
+  // What the description quotes may have said it already, and knew better.
+  if (!accepted.empty() && !absl::StrContains(description, kAccepted)) {
+    absl::StrAppend(&full, kAccepted, accepted);
+  }
   return FieldErrors({{std::string(field), full}});
 }
 

@@ -42,7 +42,8 @@ struct Precondition {
 inline constexpr char kLeaseLostReason[] = "LEASE_LOST";
 
 // INVALID_ARGUMENT with one violation. The message reads "FIELD: DESCRIPTION; accepted: ACCEPTED";
-// `accepted` may be empty where the description says it all.
+// `accepted` may be empty where the description says it all, and is left out where the description
+// has an "accepted" of its own.
 absl::Status FieldError(absl::string_view field, absl::string_view description,
                         absl::string_view accepted = "");
 

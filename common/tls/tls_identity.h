@@ -27,9 +27,8 @@ struct TlsIdentity {
   bool others_may_read_key = false;  // The key's file; worth a warning.
 };
 
-// Reads and checks them: that they can be parsed, that the key is the certificate's, and that the
-// certificate is valid at `now`. INVALID_ARGUMENT naming "tls-cert", "tls-key" or "tls-client-ca",
-// also for a key that others than its owner may write.
+// Reads and checks them as CheckIdentity and CheckAuthorities do. INVALID_ARGUMENT naming
+// "tls-cert", "tls-key" or "tls-client-ca", also for a key that others than its owner may write.
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const TlsFiles& files, absl::Time now);
 
 // The identity to use for a handshake that begins now. Any thread may call.

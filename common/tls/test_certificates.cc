@@ -1,4 +1,4 @@
-#include "server/testing/test_certificates.h"
+#include "common/tls/test_certificates.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,7 +13,11 @@
 #include <cstdlib>
 #include <utility>
 
-namespace plumbline::server {
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace plumbline {
 namespace {
 
 void Require(bool holds) {
@@ -56,14 +60,28 @@ void Extend(X509* certificate, X509* issuer, int extension, const char* value) {
   X509_EXTENSION_free(made);
 }
 
-Certificate New(const std::string& common_name, long serial, EVP_PKEY* key) {
+Key NewKey(const std::string& kind) {
+  absl::string_view bits = kind;
+  int rsa_bits = 0;
+  if (absl::ConsumePrefix(&bits, "RSA-")) {
+    Require(absl::SimpleAtoi(bits, &rsa_bits));
+    return Key(EVP_RSA_gen(static_cast<unsigned>(rsa_bits)));
+  }
+  if (kind == "ED25519") return Key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  return Key(EVP_EC_gen(kind.c_str()));
+}
+
+Certificate New(const std::vector<std::string>& common_names, long serial, EVP_PKEY* key) {
   Certificate certificate(X509_new());
   X509_set_version(certificate.get(), 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial);
   X509_set_pubkey(certificate.get(), key);
-  Require(X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
-                                     reinterpret_cast<const unsigned char*>(common_name.c_str()),
-                                     -1, -1, 0) == 1);
+  for (const std::string& name : common_names) {
+    Require(X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN",
+                                       MBSTRING_UTF8,
+                                       reinterpret_cast<const unsigned char*>(name.data()),
+                                       static_cast<int>(name.size()), -1, 0) == 1);
+  }
   return certificate;
 }
 
@@ -81,9 +99,9 @@ struct TestAuthority::Impl {
   long last_serial = 1;
 };
 
-TestAuthority::TestAuthority() : impl_(std::make_unique<Impl>()) {
-  impl_->key.reset(EVP_EC_gen("P-256"));
-  impl_->certificate = New("Test authority", 1, impl_->key.get());
+TestAuthority::TestAuthority(const std::string& key) : impl_(std::make_unique<Impl>()) {
+  impl_->key = NewKey(key);
+  impl_->certificate = New({"Test authority"}, 1, impl_->key.get());
   X509* const certificate = impl_->certificate.get();
   SetTimes(certificate, absl::UnixEpoch(), absl::FromUnixSeconds(4'000'000'000));
   X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
@@ -97,17 +115,26 @@ TestAuthority::TestAuthority() : impl_(std::make_unique<Impl>()) {
 TestAuthority::~TestAuthority() = default;
 const std::string& TestAuthority::certificate() const { return impl_->pem; }
 
-TestCertificate TestAuthority::Issue(const std::string& common_name, absl::Time from,
-                                     absl::Time until) {
-  const Key key(EVP_EC_gen("P-256"));
-  const Certificate certificate = New(common_name, ++impl_->last_serial, key.get());
-  SetTimes(certificate.get(), from, until);
+TestCertificate TestAuthority::Issue(const TestSubject& subject) {
+  const Key key = NewKey(subject.key);
+  const Certificate certificate = New(subject.common_names, ++impl_->last_serial, key.get());
+  SetTimes(certificate.get(), subject.from, subject.until);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(impl_->certificate.get()));
   Extend(certificate.get(), impl_->certificate.get(), NID_subject_alt_name,
-         "DNS:localhost,IP:127.0.0.1,IP:::1");
+         subject.alternative_names.c_str());
   Extend(certificate.get(), impl_->certificate.get(), NID_authority_key_identifier, "keyid");
-  Require(X509_sign(certificate.get(), impl_->key.get(), EVP_sha256()) > 0);
+  Require(X509_sign(certificate.get(), impl_->key.get(),
+                    EVP_get_digestbyname(subject.digest.c_str())) > 0);
   return {PemOf(certificate.get()), PemOf(key.get())};
+}
+
+TestCertificate TestAuthority::Issue(const std::string& common_name, absl::Time from,
+                                     absl::Time until) {
+  TestSubject subject;
+  subject.common_names = {common_name};
+  subject.from = from;
+  subject.until = until;
+  return Issue(subject);
 }
 
 long SerialPresented(int port) {
@@ -133,4 +160,4 @@ long SerialPresented(int port) {
   return serial;
 }
 
-}  // namespace plumbline::server
+}  // namespace plumbline

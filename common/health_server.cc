@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/listening.h"
+#include "common/status.h"
 
 namespace plumbline {
 
@@ -21,15 +23,19 @@ class HealthServer::Impl {
 
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(const std::string& address) {
+absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(const std::string& address,
+                                                                  absl::string_view field) {
+  PLUMBLINE_RETURN_IF_ERROR(CheckCanListen(address, field));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto impl = std::make_unique<Impl>();
   grpc::ServerBuilder builder;
+  // Two daemons must not share a port unnoticed.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &impl->port);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
-    return absl::UnavailableError(absl::StrCat(address, ": cannot listen for gRPC there"));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
   }
   std::unique_ptr<HealthServer> health(new HealthServer(std::move(impl)));
   health->impl_->server->GetHealthCheckService()->SetServingStatus("liveness", true);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace plumbline {
 
@@ -13,9 +14,10 @@ namespace plumbline {
 // a cluster's own probes speak none. Any thread may call.
 class HealthServer {
  public:
-  // Listens on `address`, "HOST:PORT"; port 0 takes a free one. UNAVAILABLE if it cannot be
-  // listened on.
-  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(const std::string& address);
+  // Listens on `address`, "HOST:PORT"; port 0 takes a free one. INVALID_ARGUMENT naming `field` for
+  // what is no address; UNAVAILABLE if it cannot be listened on.
+  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(const std::string& address,
+                                                             absl::string_view field);
   ~HealthServer();  // Stops.
   HealthServer(const HealthServer&) = delete;
   HealthServer& operator=(const HealthServer&) = delete;

@@ -15,6 +15,7 @@
 #include "common/diagnostic_handlers.h"
 #include "common/files.h"
 #include "common/health_server.h"
+#include "common/host_and_port.h"
 #include "common/http_server.h"
 #include "common/logging.h"
 #include "common/metrics.h"
@@ -122,7 +123,7 @@ class RunningWorker final : public Worker {
 
   absl::Status Begin() {
     if (!options_.grpc_address.empty()) {
-      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.grpc_address));
+      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.grpc_address, "grpc"));
     }
     StartSession();
     AddDiagnosticHandlers(
@@ -314,6 +315,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   }
   if (options.state_directory.empty()) {
     return FieldError("state-dir", "is not set", "a folder that this worker may write to");
+  }
+  for (const auto& [field, address] :
+       {std::pair("metrics", options.metrics_address), std::pair("grpc", options.grpc_address)}) {
+    if (address.empty()) continue;
+    PLUMBLINE_RETURN_IF_ERROR(
+        ParseHostAndPort(address, 0, field, "HOST:PORT or [IPV6]:PORT").status());
   }
   PLUMBLINE_ASSIGN_OR_RETURN(options.checkpoint_roots, AbsoluteRoots(options.checkpoint_roots));
   GuardFolders(options.checkpoint_roots);

@@ -22,6 +22,7 @@
 #include "common/command_errors.h"
 #include "common/command_reference.h"
 #include "common/files.h"
+#include "common/grpc_log.h"
 #include "common/logging.h"
 #include "common/service_manager.h"
 #include "common/status.h"
@@ -176,6 +177,7 @@ absl::Status Finish(Flags* flags) {
   LogOptions log;
   PLUMBLINE_ASSIGN_OR_RETURN(log.format, ParseLogFormat(flags->log_format));
   ConfigureLogging(log);
+  RouteGrpcLog();
   return absl::OkStatus();
 }
 

@@ -1,0 +1,119 @@
+#include "common/listening.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/host_and_port.h"
+#include "common/status.h"
+
+namespace plumbline {
+namespace {
+
+class Socket {
+ public:
+  explicit Socket(int family) : descriptor_(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int get() const { return descriptor_; }
+
+ private:
+  const int descriptor_;
+};
+
+// 0, or an errno.
+int TryBind(int family, const sockaddr* address, socklen_t size) {
+  const Socket socket(family);
+  const int on = 1;
+  // As those that listen do, so that connections that have ended are not in the way.
+  if (socket.get() < 0 ||
+      (family != AF_UNIX &&
+       setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) ||
+      bind(socket.get(), address, size) != 0 || listen(socket.get(), 1) != 0) {
+    return errno;
+  }
+  return 0;
+}
+
+absl::Status Cannot(absl::string_view address, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
+}
+
+std::string ErrorWords(int error_number) {
+  if (error_number == EADDRINUSE) return "another process listens there";
+  return std::string(absl::ErrnoToStatus(error_number, "").message().substr(2));
+}
+
+// A socket without a listener stays behind where a process ended without a word: it is no
+// hindrance.
+absl::Status CheckPath(const std::string& address, absl::string_view path,
+                       absl::string_view field) {
+  sockaddr_un socket_address = {};
+  socket_address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(socket_address.sun_path)) {
+    return FieldError(
+        field, absl::StrCat(Quoted(address), " has no path, or too long a one"),
+        absl::StrCat("unix:PATH, PATH of at most ", sizeof(socket_address.sun_path) - 1, " bytes"));
+  }
+  std::memcpy(socket_address.sun_path, path.data(), path.size());
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&socket_address);
+  struct stat info;
+  if (lstat(socket_address.sun_path, &info) == 0) {
+    if (!S_ISSOCK(info.st_mode)) return Cannot(address, "there is a file that is no socket");
+    const Socket client(AF_UNIX);
+    return connect(client.get(), generic, sizeof(socket_address)) == 0
+               ? Cannot(address, ErrorWords(EADDRINUSE))
+               : absl::OkStatus();
+  }
+  if (const int error_number = TryBind(AF_UNIX, generic, sizeof(socket_address));
+      error_number != 0) {
+    return Cannot(address, ErrorWords(error_number));
+  }
+  unlink(socket_address.sun_path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckCanListen(const std::string& address, absl::string_view field) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) return CheckPath(address, path, field);
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const HostAndPort parsed,
+      ParseHostAndPort(address, 0, field, "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535"));
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error =
+          getaddrinfo(parsed.host.c_str(), absl::StrCat(parsed.port).c_str(), &hints, &found);
+      error != 0) {
+    return Cannot(address, gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, &freeaddrinfo);
+  // A name may stand for addresses that this machine does not have: one that it has is enough, but
+  // none may be another's.
+  int last_error = EADDRNOTAVAIL;
+  bool any = false;
+  for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
+    const int error_number = TryBind(each->ai_family, each->ai_addr, each->ai_addrlen);
+    if (error_number == EADDRINUSE) return Cannot(address, ErrorWords(EADDRINUSE));
+    any = any || error_number == 0;
+    if (error_number != 0) last_error = error_number;
+  }
+  return any ? absl::OkStatus() : Cannot(address, ErrorWords(last_error));
+}
+
+}  // namespace plumbline

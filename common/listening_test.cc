@@ -1,0 +1,78 @@
+#include "common/listening.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace plumbline {
+namespace {
+
+std::string Refusal(const std::string& address) {
+  return std::string(CheckCanListen(address, "health").message());
+}
+
+TEST(ListeningTest, WhatIsNoAddressIsRefusedByItsField) {
+  EXPECT_EQ(CheckCanListen("foo", "health").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Refusal("foo"),
+            "health: \"foo\" has no host and port; accepted: HOST:PORT or [IPV6]:PORT with a port "
+            "from 0 to 65535");
+  EXPECT_TRUE(absl::StrContains(Refusal("unix:"), "has no path"));
+  EXPECT_TRUE(absl::StrContains(Refusal("unix:" + std::string(108, 'a')), "too long"));
+}
+
+TEST(ListeningTest, SaysWhatIsInTheWay) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(listener, generic, size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, generic, &size), 0);
+  const std::string taken = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  EXPECT_EQ(Refusal(taken), "cannot listen on " + taken + ": another process listens there");
+  EXPECT_EQ(CheckCanListen(taken, "health").code(), absl::StatusCode::kUnavailable);
+  close(listener);
+  EXPECT_EQ(Refusal(taken), "");
+  EXPECT_EQ(Refusal("127.0.0.1:0"), "");
+  // An address for documentation, which no machine has.
+  EXPECT_EQ(Refusal("192.0.2.1:0"),
+            "cannot listen on 192.0.2.1:0: Cannot assign requested address");
+  EXPECT_TRUE(absl::StartsWith(Refusal("no-such-host.invalid:0"),
+                               "cannot listen on no-such-host.invalid:0: "));
+}
+
+TEST(ListeningTest, APathIsFreeUnlessSomebodyListensThere) {
+  // Not below TEST_TMPDIR, which may be too long for a socket.
+  const std::string path = absl::StrCat("/tmp/listening_test.", getpid());
+  EXPECT_EQ(Refusal("unix:" + path), "");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(absl::EndsWith(Refusal("unix:" + path + "/none"), ": No such file or directory"));
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  // As one that a process left behind.
+  EXPECT_EQ(Refusal("unix:" + path), "");
+  ASSERT_EQ(listen(listener, 1), 0);
+  EXPECT_TRUE(absl::EndsWith(Refusal("unix:" + path), "another process listens there"));
+  close(listener);
+  unlink(path.c_str());
+  EXPECT_TRUE(absl::EndsWith(Refusal("unix:/tmp"), "there is a file that is no socket"));
+}
+
+}  // namespace
+}  // namespace plumbline

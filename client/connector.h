@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace grpc {
@@ -20,6 +21,10 @@ class Connector {
   // A channel to the coordinator; called again each time the connection was lost, when the
   // coordinator may be somewhere else. It need not be connected yet.
   virtual absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect() = 0;
+
+  // For a channel that does not get connected: what is wrong with it and stays wrong, e.g. a
+  // certificate that is not trusted; OK where nothing can be told.
+  virtual absl::Status WhyNotConnected() const { return absl::OkStatus(); }
 
   // Whether the coordinator lives in a process of this user's command line, so that it reads this
   // machine's files and ends with the last command.

@@ -28,6 +28,7 @@ class ServerConnector : public Connector {
     return channels_.Connect(arguments);
   }
 
+  absl::Status WhyNotConnected() const override { return channels_.WhyNotConnected(); }
   bool is_embedded() const override { return false; }
   std::string Description() const override { return absl::StrCat("the server at ", server_); }
 

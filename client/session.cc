@@ -14,6 +14,9 @@ namespace {
 // How long one look for a connection lasts, so that Ctrl-C is heeded in between.
 constexpr absl::Duration kConnectionSlice = absl::Milliseconds(200);
 
+// Between two times that it is asked why there is none.
+constexpr absl::Duration kQuestionPause = absl::Seconds(1);
+
 // Before a lost connection is looked for.
 constexpr int kShortestPauseMs = 20;
 constexpr int kLongestPauseMs = 2000;
@@ -38,7 +41,7 @@ bool Session::IsLoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status);
 }
 
-absl::Status Session::Connect() { return ConnectWithin(options_.first_patience); }
+absl::Status Session::Connect() { return ConnectWithin(options_.first_patience, true); }
 
 absl::Status Session::Reconnect() {
   if (losses_ == 0) {
@@ -54,13 +57,15 @@ absl::Status Session::Reconnect() {
   const int pause_ms = std::min(kLongestPauseMs, kShortestPauseMs << std::min(losses_, 10));
   ++losses_;
   if (interrupt_->WaitFor(pause_ms)) return Interrupted();
-  return ConnectWithin(options_.lost_patience);
+  return ConnectWithin(options_.lost_patience, false);
 }
 
-absl::Status Session::ConnectWithin(absl::Duration patience) {
+absl::Status Session::ConnectWithin(absl::Duration patience, bool is_first) {
   const absl::Time deadline = clock_->Now() + patience;
-  absl::Status last = absl::UnavailableError(
+  const absl::Status silence = absl::UnavailableError(
       absl::StrCat(connector_->Description(), " does not answer; is it running?"));
+  absl::Status last = silence;
+  absl::Time next_question = absl::InfinitePast();
   do {
     if (interrupt_->IsRaised()) return Interrupted();
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = connector_->Connect();
@@ -84,6 +89,14 @@ absl::Status Session::ConnectWithin(absl::Duration patience) {
         store_ = v1::StoreService::NewStub(*channel);
         return absl::OkStatus();
       }
+      const absl::Time now = clock_->Now();
+      if (now < next_question || (*channel)->GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+        continue;
+      }
+      next_question = now + kQuestionPause;
+      const absl::Status why = connector_->WhyNotConnected();
+      if (!why.ok() && is_first) return why;
+      last = why.ok() ? silence : why;
     } while (clock_->Now() < channel_deadline);
   } while (clock_->Now() < deadline);
   return last;

@@ -37,7 +37,8 @@ class Session {
   Session(std::unique_ptr<Connector> connector, Clock* clock, Interrupt* interrupt,
           SessionOptions options);
 
-  // UNAVAILABLE where no coordinator answers in time, CANCELLED when interrupted.
+  // UNAVAILABLE where no coordinator answers in time, CANCELLED when interrupted; at once what
+  // Connector::WhyNotConnected says.
   absl::Status Connect();
   // Whether a call ended with this because the coordinator went away: UNAVAILABLE, or CANCELLED,
   // which is what a server that shuts down makes of the calls that it has.
@@ -75,7 +76,9 @@ class Session {
   Clock* clock() { return clock_; }
 
  private:
-  absl::Status ConnectWithin(absl::Duration patience);
+  // `is_first`: what stands in the way of a lost connection may be put right while it is looked
+  // for.
+  absl::Status ConnectWithin(absl::Duration patience, bool is_first);
   absl::Status RetryWithin(absl::Duration deadline,
                            const std::function<grpc::Status(grpc::ClientContext*)>& attempt);
 

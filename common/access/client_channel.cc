@@ -18,10 +18,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/access/connection_check.h"
 #include "common/clock.h"
 #include "common/files.h"
 #include "common/host_and_port.h"
 #include "common/status.h"
+#include "common/tls/certificates.h"
 
 namespace plumbline {
 namespace {
@@ -29,6 +31,7 @@ namespace {
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr absl::Duration kReadAgainAfter = absl::Seconds(1);
 constexpr unsigned kWatchSeconds = 1;
+constexpr absl::Duration kProbeLimit = absl::Seconds(1);
 
 bool IsOnThisMachine(absl::string_view server) {
   return absl::StartsWith(server, "unix:") || absl::StartsWith(server, "localhost:") ||
@@ -51,12 +54,29 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return token;
 }
 
-absl::Status CheckPem(absl::string_view flag, const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> text = ReadFile(path, kMaxBytes);
-  if (!text.ok()) return FieldError(flag, text.status().message());
-  if (absl::StrContains(*text, "-----BEGIN ")) return absl::OkStatus();
-  return FieldError(flag, absl::StrCat(path, " is no PEM file"), "a PEM file");
+absl::StatusOr<PemFile> ReadPem(absl::string_view flag, const std::string& path) {
+  absl::StatusOr<std::string> text = ReadFile(path, kMaxBytes);
+  if (!text.ok()) return FieldError(flag, text.status().message(), "a PEM file");
+  return PemFile{flag, path, *std::move(text)};
+}
+
+// As far as it can be seen without a server.
+absl::Status CheckTlsFiles(const ClientFiles& files) {
+  if (files.cert.empty() != files.key.empty()) {
+    return FieldError(files.cert.empty() ? "--cert" : "--key", "missing",
+                      "--cert and --key together");
+  }
+  if (!files.ca.empty()) {
+    PLUMBLINE_ASSIGN_OR_RETURN(const PemFile ca, ReadPem("--ca", files.ca));
+    // Some may be weak, as in a machine's own bundle: what they signed is not trusted.
+    if (ParseCertificates(ca.text).empty()) {
+      return FieldError("--ca", absl::StrCat(files.ca, " holds no certificate"), "a PEM file");
+    }
+  }
+  if (files.cert.empty()) return absl::OkStatus();
+  PLUMBLINE_ASSIGN_OR_RETURN(const PemFile cert, ReadPem("--cert", files.cert));
+  PLUMBLINE_ASSIGN_OR_RETURN(const PemFile key, ReadPem("--key", files.key));
+  return CheckIdentity(cert, key, SystemClock()->Now());
 }
 
 }  // namespace
@@ -123,14 +143,9 @@ absl::StatusOr<ClientChannels> ClientChannels::Load(const std::string& server,
   PLUMBLINE_RETURN_IF_ERROR(CheckServer(server));
   ClientChannels channels;
   channels.server_ = server;
+  channels.files_ = files;
   channels.credentials_ = grpc::InsecureChannelCredentials();
-  if (files.cert.empty() != files.key.empty()) {
-    return FieldError(files.cert.empty() ? "--cert" : "--key", "missing",
-                      "--cert and --key together");
-  }
-  PLUMBLINE_RETURN_IF_ERROR(CheckPem("--ca", files.ca));
-  PLUMBLINE_RETURN_IF_ERROR(CheckPem("--cert", files.cert));
-  PLUMBLINE_RETURN_IF_ERROR(CheckPem("--key", files.key));
+  PLUMBLINE_RETURN_IF_ERROR(CheckTlsFiles(files));
   const bool tls = !files.ca.empty() || !files.cert.empty();
   if (!files.token_file.empty()) {
     PLUMBLINE_ASSIGN_OR_RETURN(std::string token, ReadToken(files.token_file));
@@ -159,6 +174,11 @@ std::shared_ptr<grpc::Channel> ClientChannels::Connect(
   if (token_ != nullptr) interceptors.push_back(std::make_unique<Token::Factory>(token_));
   return grpc::experimental::CreateCustomChannelWithInterceptors(server_, credentials_, arguments,
                                                                  std::move(interceptors));
+}
+
+absl::Status ClientChannels::WhyNotConnected() const {
+  PLUMBLINE_RETURN_IF_ERROR(CheckTlsFiles(files_));
+  return CheckConnection(server_, files_, kProbeLimit);
 }
 
 }  // namespace plumbline

@@ -29,16 +29,21 @@ struct ClientFiles {
 class ClientChannels {
  public:
   // `server`: HOST:PORT or unix:PATH. INVALID_ARGUMENT, naming the flag (--token-file, --ca,
-  // --cert, --key), for a file that cannot be used, one of --cert and --key without the other, and
-  // a token over a connection without TLS to another machine.
+  // --cert, --key), for a file that cannot be used (as CheckIdentity says), one of --cert and --key
+  // without the other, and a token over a connection without TLS to another machine.
   static absl::StatusOr<ClientChannels> Load(const std::string& server, const ClientFiles& files);
 
   std::shared_ptr<grpc::Channel> Connect(const grpc::ChannelArguments& arguments) const;
+
+  // For a channel that is not connected: what is wrong with the files or the server, as far as it
+  // can be told (CheckConnection). Takes seconds at most.
+  absl::Status WhyNotConnected() const;
 
  private:
   class Token;
 
   std::string server_;
+  ClientFiles files_;
   std::shared_ptr<Token> token_;  // Null: there is none.
   std::shared_ptr<grpc::ChannelCredentials> credentials_;
 };

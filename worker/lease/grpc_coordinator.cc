@@ -51,15 +51,21 @@ absl::Status DigestMismatch(absl::string_view name, absl::string_view what) {
 
 class GrpcCoordinator final : public Coordinator {
  public:
-  explicit GrpcCoordinator(const std::shared_ptr<grpc::Channel>& channel)
-      : worker_service_(v1::WorkerService::NewStub(channel)),
+  GrpcCoordinator(const ClientChannels& channels, const std::shared_ptr<grpc::Channel>& channel)
+      : channels_(channels),
+        worker_service_(v1::WorkerService::NewStub(channel)),
         artifact_service_(v1::ArtifactService::NewStub(channel)),
         store_service_(v1::StoreService::NewStub(channel)) {}
 
   absl::StatusOr<v1::RegisterWorkerResponse> RegisterWorker(
       const v1::RegisterWorkerRequest& request, const CallOptions& options) override {
-    return Unary<v1::RegisterWorkerResponse>(
+    absl::StatusOr<v1::RegisterWorkerResponse> response = Unary<v1::RegisterWorkerResponse>(
         worker_service_.get(), &v1::WorkerService::Stub::RegisterWorker, request, options);
+    if (!absl::IsUnavailable(response.status())) return response;
+    // It may be put right while the worker waits, so that it stays UNAVAILABLE.
+    const absl::Status why = channels_.WhyNotConnected();
+    if (why.ok()) return response;
+    return WithReason(absl::UnavailableError(why.message()), "NOT_CONNECTED");
   }
 
   absl::StatusOr<v1::AcquireTaskResponse> AcquireTask(const v1::AcquireTaskRequest& request,
@@ -264,6 +270,7 @@ class GrpcCoordinator final : public Coordinator {
     return response;
   }
 
+  const ClientChannels channels_;
   const std::unique_ptr<v1::WorkerService::Stub> worker_service_;
   const std::unique_ptr<v1::ArtifactService::Stub> artifact_service_;
   const std::unique_ptr<v1::StoreService::Stub> store_service_;
@@ -280,7 +287,7 @@ std::unique_ptr<Coordinator> MakeGrpcCoordinator(const ClientChannels& channels)
   // Notices a peer that is gone without a word, e.g. a node that lost its power.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  return std::make_unique<GrpcCoordinator>(channels.Connect(arguments));
+  return std::make_unique<GrpcCoordinator>(channels, channels.Connect(arguments));
 }
 
 }  // namespace plumbline::worker

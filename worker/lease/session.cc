@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/logging.h"
+#include "common/status.h"
 #include "worker/lease/backoff.h"
 #include "worker/proto_time.h"
 
@@ -91,7 +92,8 @@ bool Session::Register() {
     last_error_ = absl::OkStatus();
     return true;
   }
-  if (last_error_.code() != response.status().code()) {
+  if (last_error_.code() != response.status().code() ||
+      GetReason(last_error_) != GetReason(response.status())) {
     Log(LogLevel::kWarning, "cannot register", {{"error", response.status().ToString()}});
   }
   last_error_ = response.status();

@@ -1,0 +1,37 @@
+#ifndef PLUMBLINE_COMMON_ACCESS_PROBE_SOCKET_H_
+#define PLUMBLINE_COMMON_ACCESS_PROBE_SOCKET_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace plumbline {
+
+// A connection that is made to see who answers. One thread.
+class ProbeSocket {
+ public:
+  // To "HOST:PORT" or "unix:PATH"; null if nobody takes it within `limit`, which holds for each
+  // call below too.
+  static std::unique_ptr<ProbeSocket> Connect(const std::string& server, absl::Duration limit);
+  ~ProbeSocket();
+  ProbeSocket(const ProbeSocket&) = delete;
+  ProbeSocket& operator=(const ProbeSocket&) = delete;
+
+  // False if the other side takes no more.
+  bool Send(absl::string_view bytes);
+  // What comes next, at most 16 KiB; "" at the end, or if nothing comes.
+  std::string Receive();
+  // Whether the other side has ended it.
+  bool ended() const { return ended_; }
+
+ private:
+  explicit ProbeSocket(int descriptor) : descriptor_(descriptor) {}
+  const int descriptor_;
+  bool ended_ = false;
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_COMMON_ACCESS_PROBE_SOCKET_H_

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/access/token.h"
+#include "common/chosen_name.h"
 #include "common/files.h"
 #include "common/json.h"
 #include "common/status.h"
@@ -22,6 +23,8 @@ namespace {
 
 constexpr size_t kMaxBytes = 16 << 20;
 constexpr size_t kMaxNameBytes = 63;
+// X.509 has 64 characters, of four bytes at most.
+constexpr size_t kMaxCertificateBytes = 256;
 
 bool IsHex(absl::string_view text, size_t size) {
   return text.size() == size && std::all_of(text.begin(), text.end(), [](char c) {
@@ -78,10 +81,12 @@ absl::StatusOr<AccessEntry> ParseEntry(const nlohmann::json& object, absl::strin
   }
   if (object.contains("certificate")) {
     PLUMBLINE_ASSIGN_OR_RETURN(entry.certificate, GetString(object, where, "certificate"));
-    if (entry.certificate.empty() || object.contains("id") || object.contains("sha256")) {
-      return FieldError(absl::StrCat(where, ": certificate"), "is empty, or beside a token's hash",
+    if (object.contains("id") || object.contains("sha256")) {
+      return FieldError(absl::StrCat(where, ": certificate"), "is beside a token's hash",
                         "a common name, or id, salt and sha256");
     }
+    PLUMBLINE_RETURN_IF_ERROR(CheckChosenName(
+        entry.certificate, absl::StrCat(where, ": certificate"), kMaxCertificateBytes));
     return entry;
   }
   PLUMBLINE_ASSIGN_OR_RETURN(entry.id, GetString(object, where, "id"));
@@ -156,6 +161,10 @@ absl::Status SaveAccessFile(const std::string& path, const AccessFile& file) {
 
 absl::StatusOr<std::string> AddAccess(AccessEntry entry, AccessFile* file) {
   PLUMBLINE_RETURN_IF_ERROR(CheckName(entry.name, "name"));
+  if (!entry.certificate.empty()) {
+    PLUMBLINE_RETURN_IF_ERROR(
+        CheckChosenName(entry.certificate, "certificate", kMaxCertificateBytes));
+  }
   const auto clashes = [&entry](const AccessEntry& other) {
     return other.name == entry.name ||
            (!entry.certificate.empty() && other.certificate == entry.certificate);

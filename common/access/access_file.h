@@ -20,7 +20,7 @@ struct AccessEntry {
   std::string id;
   std::string salt;
   std::string sha256;
-  // ... or a certificate's common name.
+  // ... or a certificate's common name, as CheckChosenName wants it.
   std::string certificate;
   absl::Time created;
   absl::Time expires = absl::InfiniteFuture();

@@ -66,8 +66,16 @@ TEST(AccessFileTest, NamesAreUniqueUntilRevoked) {
   EXPECT_TRUE(absl::IsNotFound(RevokeAccess("ci", absl::FromUnixSeconds(1), &file)));
   EXPECT_TRUE(AddAccess(Entry("ci", v1::ROLE_ADMIN), &file).ok());
   EXPECT_EQ(file.entries.size(), 1u);
-  for (const char* name : {"", "a b", "a/b", "\n"}) {
+  for (const char* name : {"", "a b", "a/b", "\n", "a\xe2\x80\xae"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(AddAccess(Entry(name, v1::ROLE_ADMIN), &file).status()));
+  }
+  for (const char* name : {" ", "node\n", "node\xe2\x80\xae",
+                           "node\xc2\xa0"
+                           "1"}) {
+    AccessEntry node = Entry("node", v1::ROLE_WORKER);
+    node.certificate = name;
+    EXPECT_TRUE(absl::StartsWith(AddAccess(node, &file).status().message(), "certificate: "))
+        << name;
   }
 }
 

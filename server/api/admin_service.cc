@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/chosen_name.h"
 #include "common/status.h"
 #include "server/access/gates.h"
 #include "server/api/call.h"
@@ -47,9 +48,9 @@ class AdminServiceImpl final : public AdminServiceGate {
   grpc::ServerUnaryReactor* DrainWorker(const Caller& caller, const v1::DrainWorkerRequest* request,
                                         v1::Worker* response) override {
     constexpr absl::string_view kMethod = "AdminService/DrainWorker";
-    if (absl::Status bad = ParseName(request->name(), "workers", "name").status(); !bad.ok()) {
-      return Refuse(api_, kMethod, std::move(bad));
-    }
+    absl::Status bad = ParseName(request->name(), "workers", "name").status();
+    if (bad.ok()) bad = CheckRemark(request->reason(), "reason", kMaxReasonBytes);
+    if (!bad.ok()) return Refuse(api_, kMethod, std::move(bad));
     auto* const call = new UnaryCall(api_, kMethod);
     api_.dispatcher->DrainWorker(caller, request->name(), request->reason(),
                                  [call, response](absl::StatusOr<v1::Worker> worker) {

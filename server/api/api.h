@@ -42,6 +42,8 @@ inline constexpr int64_t kMaxChunkBytes = 1 << 20;
 // Beside a report of the largest size a message holds names and attempts, within gRPC's 4 MB.
 inline constexpr int64_t kMaxReportBytes = (4 << 20) - (64 << 10);
 inline constexpr int64_t kMaxPageBytes = 3 << 20;
+// Of why somebody did something, for the audit log.
+inline constexpr size_t kMaxReasonBytes = 1000;
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 40;
 
 }  // namespace plumbline::server

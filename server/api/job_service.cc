@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/chosen_name.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "server/access/gates.h"
@@ -65,6 +66,10 @@ class JobServiceImpl final : public JobServiceGate {
       const absl::StatusOr<int64_t> number = FindJob(api_, request->name(), "name");
       if (!number.ok()) {
         call->End(number.status());
+        return;
+      }
+      if (absl::Status bad = CheckRemark(request->reason(), "reason", kMaxReasonBytes); !bad.ok()) {
+        call->End(std::move(bad));
         return;
       }
       api_.dispatcher->CancelJob(caller, *number, request->reason(),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/chosen_name.h"
 #include "common/status.h"
 #include "server/access/gates.h"
 #include "server/api/call.h"
@@ -17,7 +18,18 @@ namespace {
 
 constexpr size_t kMaxIncarnationBytes = 128;
 constexpr int kMaxLabels = 32;
+constexpr size_t kMaxLabelBytes = 255;
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
+
+absl::Status CheckLabels(const std::string& field,
+                         const google::protobuf::Map<std::string, std::string>& labels) {
+  for (const auto& [key, value] : labels) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckChosenName(key, field, kMaxLabelBytes));
+    PLUMBLINE_RETURN_IF_ERROR(
+        CheckRemark(value, absl::StrCat(field, "[", key, "]"), kMaxLabelBytes));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckRegistration(const v1::RegisterWorkerRequest& request) {
   PLUMBLINE_RETURN_IF_ERROR(
@@ -35,7 +47,8 @@ absl::Status CheckRegistration(const v1::RegisterWorkerRequest& request) {
   if (request.labels_size() > kMaxLabels || request.attempt_labels_size() > kMaxLabels) {
     return FieldError("labels", "there are too many", "at most 32");
   }
-  return absl::OkStatus();
+  PLUMBLINE_RETURN_IF_ERROR(CheckLabels("labels", request.labels()));
+  return CheckLabels("attempt_labels", request.attempt_labels());
 }
 
 absl::Status CheckCompletion(const v1::CompleteTaskRequest& request) {

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/chosen_name.h"
 #include "common/vocabulary.h"
 #include "server/scheduler/job_plan.h"
 #include "server/scheduler/job_validation.h"
@@ -15,6 +16,7 @@
 namespace plumbline::server {
 namespace {
 
+constexpr size_t kMaxFileNameBytes = 255;
 constexpr int kMaxBlock = 9999;
 constexpr int kMaxPatterns = 100;
 constexpr size_t kMaxPatternBytes = 256;
@@ -211,6 +213,7 @@ void CheckVerdict(const v1::JobSpec& spec, SpecChecker* checker) {
       checker->Add("spec.verdict.files", absl::StrCat(Quoted(path), " is no file of a bundle"),
                    "names without a folder");
     }
+    checker->Add(CheckChosenName(path, "spec.verdict.files", kMaxFileNameBytes));
     checker->File(absl::StrCat("spec.verdict.files[", path, "]"), file);
   }
   const std::string& key = spec.verdict().public_key_pem();

@@ -162,9 +162,8 @@ absl::Status ValidateSpec(const std::function<bool(const std::string&)>& has_art
                           v1::JobSpec* spec) {
   SpecChecker checker(has_artifact);
   checker.Labels(*spec);
+  checker.Placement(spec->placement());
   checker.Range("spec.priority", spec->priority(), -kMaxPriority, kMaxPriority);
-  checker.Range("spec.placement.memory_bytes", spec->placement().memory_bytes(), 0,
-                int64_t{1} << 50);
   CheckPlugins(*spec, is_plugin, &checker);
   switch (spec->kind_case()) {
     case v1::JobSpec::kBlockReplay:

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "common/chosen_name.h"
 #include "server/resource_name.h"
 
 namespace plumbline::server {
@@ -34,10 +35,7 @@ void CheckMediaPair(const v1::ComparisonSpec::MediaPair& pair, SpecChecker* chec
   CheckBounds("spec.comparison.media.bounds", pair.bounds(), checker);
   for (const auto& [name, label] :
        {std::pair("a_label", &pair.a_label()), std::pair("b_label", &pair.b_label())}) {
-    if (label->size() <= kMaxLabelBytes) continue;
-    checker->Add(absl::StrCat("spec.comparison.media.", name),
-                 absl::StrCat("has ", label->size(), " bytes"),
-                 absl::StrCat("at most ", kMaxLabelBytes));
+    checker->Add(CheckRemark(*label, absl::StrCat("spec.comparison.media.", name), kMaxLabelBytes));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/chosen_name.h"
 #include "common/vocabulary.h"
 #include "server/resource_name.h"
 #include "server/scheduler/job_plan.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr int kMaxLabels = 32;
 constexpr size_t kMaxLabelBytes = 63;
 constexpr size_t kMaxPathBytes = 4096;
+constexpr size_t kMaxNameBytes = 255;
 // As the workers' own limits.
 constexpr int64_t kMaxRows = 1 << 22;
 constexpr int32_t kMaxFrames = 1 << 16;
@@ -104,7 +106,9 @@ void SpecChecker::Path(const std::string& field, absl::string_view path) {
       std::find(parts.begin(), parts.end(), "..") != parts.end()) {
     Add(field, absl::StrCat(Quoted(path), " is no path"),
         "a path under the worker's roots, without `..`");
+    return;
   }
+  Add(CheckRemark(path, field, kMaxPathBytes));
 }
 
 void SpecChecker::File(const std::string& field, const v1::InputFile& file) {
@@ -165,6 +169,20 @@ void SpecChecker::Labels(const v1::JobSpec& spec) {
   }
 }
 
+void SpecChecker::Placement(const v1::Placement& placement) {
+  Range("spec.placement.memory_bytes", placement.memory_bytes(), 0, int64_t{1} << 50);
+  Add(CheckRemark(placement.device_class(), "spec.placement.device_class", kMaxNameBytes));
+  Add(CheckRemark(placement.kernel_sha256(), "spec.placement.kernel_sha256", kMaxNameBytes));
+  if (placement.worker_labels_size() > kMaxLabels) {
+    Add("spec.placement.worker_labels", absl::StrCat("has ", placement.worker_labels_size()),
+        absl::StrCat("at most ", kMaxLabels));
+  }
+  for (const auto& [key, value] : placement.worker_labels()) {
+    Add(CheckChosenName(key, "spec.placement.worker_labels", kMaxNameBytes));
+    Add(CheckRemark(value, "spec.placement.worker_labels", kMaxNameBytes));
+  }
+}
+
 void SpecChecker::Layouts(const std::string& field,
                           google::protobuf::RepeatedPtrField<v1::Layout>* layouts) {
   if (layouts->empty()) layouts->Add()->set_name("tiny");
@@ -194,6 +212,7 @@ void SpecChecker::Captures(const std::string& field, const v1::CaptureSet& captu
   if (captures.has_candidate()) File(field + ".candidate", captures.candidate());
   for (const auto& [name, file] : captures.providers()) {
     const std::string provider = absl::StrCat(field, ".providers[", name, "]");
+    Add(CheckChosenName(name, field + ".providers", kMaxNameBytes));
     if (name == "golden" || name == "candidate") {
       Add(provider, absl::StrCat(Quoted(name), " is another side of the comparison"),
           "a name of your own, or a provider's");

@@ -43,6 +43,7 @@ class SpecChecker {
   void Captures(const std::string& field, const v1::CaptureSet& captures);
   void Checkpoint(const std::string& field, absl::string_view checkpoint);
   void Labels(const v1::JobSpec& spec);
+  void Placement(const v1::Placement& placement);
   // Puts the composition, `candidate` where there is none, into its canonical form. `block` as in
   // CanonicalComposition.
   void Composition(int block, v1::JobSpec* spec);

@@ -3,7 +3,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/chosen_name.h"
 #include "common/http_message.h"
+#include "common/utf8.h"
 #include "server/api/file_name.h"
 #include "server/api/tickets.h"
 #include "server/http/origin_filter.h"
@@ -28,7 +30,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (run.ok()) FUZZ_REQUIRE(absl::StrCat("runs/", *run) == text && run->size() <= 64);
   }
   if (CheckFileName(text, "file_name").ok()) {
-    FUZZ_REQUIRE(!absl::StrContains(text, "/") &&
+    FUZZ_REQUIRE(!absl::StrContains(text, "/") && IsPlainText(text));
+  }
+  if (IsPlainText(text)) {
+    FUZZ_REQUIRE(IsUtf8(std::string(text)) && !absl::StrContains(text, "\xe2\x80\xae") &&
+                 !absl::StrContains(text, "\n") &&
                  !absl::StrContains(text, absl::string_view("\0", 1)));
   }
   if (CheckMediaType(text, "media_type").ok()) FUZZ_REQUIRE(IsFieldValue(text));

@@ -8,8 +8,10 @@
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -40,7 +42,10 @@ class Registry {
   // A place in the registry from construction to destruction.
   class Place {
    public:
-    explicit Place(Registry* registry) : registry_(registry) { registry_->Enter(); }
+    // `peer`: PeerOf the connection.
+    Place(Registry* registry, std::string peer) : registry_(registry), peer_(std::move(peer)) {
+      registry_->Enter(peer_);
+    }
     ~Place() { registry_->Leave(this); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -52,12 +57,15 @@ class Registry {
    private:
     friend class Registry;
     Registry* const registry_;
+    const std::string peer_;
     bool listed_ = false;
     bool waiting_ = false;
     Entry entry_;
   };
 
   int size() const;
+  // Of the connections of `peer`.
+  int SizeOf(const std::string& peer) const;
   // Closes the connection that has waited longest or, where none waits, the one whose client has
   // been stuck longest, and for `stuck` at least; false if there is neither.
   bool CloseOneIdle(absl::Duration stuck);
@@ -66,13 +74,14 @@ class Registry {
   void CloseAll(absl::Duration grace);
 
  private:
-  void Enter();
+  void Enter(const std::string& peer);
   void Leave(Place* place);
   void Move(Place* place, std::weak_ptr<Connection> self, bool waiting);
   std::vector<std::shared_ptr<Connection>> Live(bool waiting) const;
 
   mutable absl::Mutex mutex_;
   int size_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int> sizes_ ABSL_GUARDED_BY(mutex_);  // By peer, "" left out; none is 0.
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<std::weak_ptr<Connection>> waiting_ ABSL_GUARDED_BY(mutex_);  // Longest first.
   std::list<std::weak_ptr<Connection>> answering_ ABSL_GUARDED_BY(mutex_);
@@ -114,6 +123,10 @@ struct Shared {
   Budget bodies;
   boost::asio::thread_pool handlers;
 };
+
+// Who is at the other end, as far as connections are counted: an IPv4 address, or the first half of
+// an IPv6 one. "": this machine, unless `limits` count it, or nobody any more.
+std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits);
 
 // With TLS unless `context` is null.
 std::shared_ptr<Connection> NewConnection(Shared* shared, boost::asio::ip::tcp::socket socket,

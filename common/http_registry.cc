@@ -10,15 +10,25 @@ int Registry::size() const {
   return size_;
 }
 
-void Registry::Enter() {
+int Registry::SizeOf(const std::string& peer) const {
+  absl::MutexLock lock(&mutex_);
+  const auto entry = sizes_.find(peer);
+  return entry == sizes_.end() ? 0 : entry->second;
+}
+
+void Registry::Enter(const std::string& peer) {
   absl::MutexLock lock(&mutex_);
   ++size_;
+  if (!peer.empty()) ++sizes_[peer];
 }
 
 void Registry::Leave(Place* place) {
   absl::MutexLock lock(&mutex_);
   if (place->listed_) (place->waiting_ ? waiting_ : answering_).erase(place->entry_);
   --size_;
+  if (const auto entry = sizes_.find(place->peer_); entry != sizes_.end()) {
+    if (--entry->second == 0) sizes_.erase(entry);
+  }
 }
 
 void Registry::Move(Place* place, std::weak_ptr<Connection> self, bool waiting) {
@@ -88,6 +98,19 @@ void Registry::CloseAll(absl::Duration grace) {
   }
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&empty));
+}
+
+std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits) {
+  boost::system::error_code error;
+  boost::asio::ip::address address = socket.remote_endpoint(error).address();
+  if (error) return "";
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
+  }
+  if (address.is_loopback() && !limits.limits_loopback) return "";
+  if (address.is_v4()) return address.to_string();
+  const auto bytes = address.to_v6().to_bytes();
+  return std::string(bytes.begin(), bytes.begin() + bytes.size() / 2);
 }
 
 bool Budget::Take(int64_t bytes) {

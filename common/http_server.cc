@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -54,6 +55,7 @@ class HttpServer::Impl {
   http_internal::Shared& shared() { return shared_; }
   void SetTls(TlsSource source) { tls_ = std::move(source); }
   int port() const { return port_; }
+  int64_t refused_connections() const { return refused_connections_; }
 
   absl::Status Start(absl::string_view address) {
     PLUMBLINE_ASSIGN_OR_RETURN(
@@ -74,7 +76,8 @@ class HttpServer::Impl {
     }
     if (error || found.empty()) {
       return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", address, ": no such address here, or another process uses it"));
+          "cannot listen on ", address, ": ",
+          error == net::error::address_in_use ? "another process listens there" : error.message()));
     }
     port_ = acceptor_.local_endpoint().port();
     Accept();
@@ -106,6 +109,14 @@ class HttpServer::Impl {
         // E.g. too many open files.
         shared_.registry.CloseOneIdle(shared_.limits.stuck_time);
         AcceptLater();
+        return;
+      }
+      const int most = shared_.limits.max_connections_per_address;
+      const std::string peer = http_internal::PeerOf(socket, shared_.limits);
+      if (most > 0 && !peer.empty() && shared_.registry.SizeOf(peer) >= most) {
+        ++refused_connections_;
+        socket.close(error);
+        Accept();
         return;
       }
       const bool full = shared_.registry.size() >= shared_.limits.max_connections;
@@ -167,6 +178,7 @@ class HttpServer::Impl {
   std::shared_ptr<ssl::context> context_;
   std::vector<std::thread> threads_;
   int port_ = 0;
+  std::atomic<int64_t> refused_connections_{0};
 };
 
 HttpServer::HttpServer(HttpLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
@@ -198,6 +210,7 @@ void HttpServer::SetExtraHeaders(HttpExtraHeaders headers) {
 void HttpServer::SetTls(TlsSource source) { impl_->SetTls(std::move(source)); }
 absl::Status HttpServer::Start(absl::string_view address) { return impl_->Start(address); }
 int HttpServer::port() const { return impl_->port(); }
+int64_t HttpServer::refused_connections() const { return impl_->refused_connections(); }
 void HttpServer::Stop() { impl_->Stop(); }
 
 }  // namespace plumbline

@@ -85,6 +85,11 @@ struct HttpLimits {
   // Above it, the connection that has waited longest for a request is closed for a new one; where
   // none waits, the one that has been stuck longest.
   int max_connections = 4096;
+  // Of one address, or of one IPv6 network of 64 bits, which is what one client has; a connection
+  // above it is closed at once. 0: no limit.
+  int max_connections_per_address = 256;
+  // Whether this machine's own addresses have that limit too. A proxy may be there.
+  bool limits_loopback = false;
   // How long a client may leave 64 KiB of an answer unread before it counts as stuck.
   absl::Duration stuck_time = absl::Seconds(5);
   size_t max_header_bytes = 16 << 10;
@@ -125,6 +130,8 @@ class HttpServer {
 
   // The port listened on; 0 before Start.
   int port() const;
+  // Connections closed so far for max_connections_per_address. Any thread may call.
+  int64_t refused_connections() const;
 
   // Accepts no more, waits for the requests being answered for a second, and breaks the rest off;
   // then for handlers, and until nobody holds an HttpStream.

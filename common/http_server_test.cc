@@ -223,6 +223,39 @@ TEST(HttpServerTest, AboveTheLimitTheOneThatWaitedLongestGoes) {
   EXPECT_EQ(clients[0].ReadAll(), "");
 }
 
+TEST(HttpServerTest, OneAddressHasItsShareOfConnections) {
+  HttpLimits limits;
+  limits.max_connections_per_address = 3;
+  for (const bool limits_loopback : {true, false}) {
+    limits.limits_loopback = limits_loopback;
+    HttpServer server(limits);
+    server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
+    ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+    const auto get = [&server] {
+      const RawClient client(server.port());
+      client.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+      return client.ReadAll();
+    };
+    {
+      std::vector<RawClient> held;
+      for (int i = 0; i < 3; ++i) {
+        held.emplace_back(server.port());
+        held.back().Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        EXPECT_THAT(held.back().ReadUntil("\r\n"), HasSubstr("200 OK"));
+      }
+      EXPECT_EQ(get().empty(), limits_loopback);
+      EXPECT_EQ(server.refused_connections(), limits_loopback ? 1 : 0);
+    }
+    // What has been left counts no more.
+    std::string answer;
+    for (int i = 0; i < 3000 && answer.empty(); ++i) {
+      answer = get();
+      if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_THAT(answer, HasSubstr("200 OK"));
+  }
+}
+
 // Who asks for much and reads nothing makes room when it is needed.
 TEST(HttpServerTest, AboveTheLimitOneWhoIsStuckGoesWhereNoneWaits) {
   HttpLimits limits;

@@ -40,7 +40,7 @@ void NoticeDeadPeer(int socket) {
 
 StreamConnection::StreamConnection(Shared* shared, tcp::socket socket,
                                    std::shared_ptr<net::ssl::context> context)
-    : place_(&shared->registry),
+    : place_(&shared->registry, PeerOf(socket, shared->limits)),
       shared_(*shared),
       socket_(std::move(socket), std::move(context)),
       timer_(socket_.get_executor()),

@@ -166,20 +166,30 @@ void Refuse(GrpcWebForm form, const absl::Status& status,
 
 }  // namespace
 
-void GrpcWebBridge::AddService(const std::string& service, HttpServer* server) {
-  server->HandleStream("POST", absl::StrCat("/", service, "/*"),
-                       [this](HttpRequest request, std::shared_ptr<HttpStream> stream) {
-                         Handle(std::move(request), std::move(stream));
+void GrpcWebBridge::AddService(const google::protobuf::ServiceDescriptor* service,
+                               HttpServer* server) {
+  server->HandleStream("POST", absl::StrCat("/", service->full_name(), "/*"),
+                       [this, service](HttpRequest request, std::shared_ptr<HttpStream> stream) {
+                         Handle(*service, std::move(request), std::move(stream));
                        });
 }
 
-void GrpcWebBridge::Handle(HttpRequest request, std::shared_ptr<HttpStream> stream) const {
+void GrpcWebBridge::Handle(const google::protobuf::ServiceDescriptor& service, HttpRequest request,
+                           std::shared_ptr<HttpStream> stream) const {
   const std::optional<GrpcWebForm> form = FormOfContentType(request.headers["content-type"]);
   if (!form.has_value()) {
     stream->Start(415, {{"Content-Type", "text/plain; charset=utf-8"},
                         {"Accept-Post", "application/grpc-web, application/grpc-web-text"}});
     stream->Write("the content type must be application/grpc-web or application/grpc-web-text\n",
                   [stream](bool) { stream->Finish(); });
+    return;
+  }
+  if (service.FindMethodByName(request.rest) == nullptr) {
+    Refuse(*form,
+           WithReason(absl::UnimplementedError(absl::StrCat(service.full_name(), " has no method ",
+                                                            Quoted(request.rest))),
+                      "UNIMPLEMENTED"),
+           stream);
     return;
   }
   absl::StatusOr<std::string> message = DecodeRequest(*form, request.body);
@@ -200,17 +210,16 @@ void GrpcWebBridge::Handle(HttpRequest request, std::shared_ptr<HttpStream> stre
   }
   const std::string& token = request.headers["authorization"];
   // gRPC ends the process over what is no metadata.
-  if (!std::all_of(request.rest.begin(), request.rest.end(), absl::ascii_isalnum) ||
-      !std::all_of(token.begin(), token.end(), absl::ascii_isprint)) {
-    Refuse(*form, WithReason(absl::UnimplementedError("there is no such method"), "UNIMPLEMENTED"),
-           stream);
+  if (!std::all_of(token.begin(), token.end(), absl::ascii_isprint)) {
+    Refuse(
+        *form,
+        WithReason(absl::UnauthenticatedError("the authorization metadata is not \"Bearer TOKEN\""),
+                   "UNAUTHENTICATED"),
+        stream);
     return;
   }
-  const std::string& name = request.client_certificate;
-  std::string certificate;
-  if (!name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isprint)) {
-    certificate = certificate_metadata_(name);
-  }
+  const std::string certificate =
+      request.client_certificate.empty() ? "" : certificate_metadata_(request.client_certificate);
   const size_t metadata_bytes = HeaderBytes(":path", request.path) +
                                 HeaderBytes("authorization", token) +
                                 HeaderBytes(Gatekeeper::kCertificateMetadata, certificate);

@@ -1,6 +1,8 @@
 #ifndef PLUMBLINE_SERVER_HTTP_GRPC_WEB_BRIDGE_H_
 #define PLUMBLINE_SERVER_HTTP_GRPC_WEB_BRIDGE_H_
 
+#include <google/protobuf/descriptor.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,14 +18,14 @@ class Server;
 namespace plumbline::server {
 
 // Speaks gRPC-Web on the HTTP port: POST /PACKAGE.SERVICE/METHOD becomes a call of that method over
-// a channel to the gRPC server of this process, whatever the method is; what comes back goes to the
-// client message by message, the next one read when the system has taken the one before. So a slow
-// client costs one message, and one that leaves ends its call.
+// a channel to the gRPC server of this process, whatever the method does; what comes back goes to
+// the client message by message, the next one read when the system has taken the one before. So a
+// slow client costs one message, and one that leaves ends its call.
 class GrpcWebBridge {
  public:
-  // Adds a handler for the methods of `service`, e.g. "plumbline.v1.JobService". The bridge must
-  // outlive the server.
-  void AddService(const std::string& service, HttpServer* server);
+  // Adds a handler for the methods of `service`, e.g. of plumbline.v1.JobService; others below its
+  // path are UNIMPLEMENTED here. The bridge must outlive the server.
+  void AddService(const google::protobuf::ServiceDescriptor* service, HttpServer* server);
 
   // Before the first request can come.
   // `certificate_metadata`: the value of Gatekeeper::kCertificateMetadata for a common name.
@@ -38,7 +40,8 @@ class GrpcWebBridge {
   }
 
  private:
-  void Handle(HttpRequest request, std::shared_ptr<HttpStream> stream) const;
+  void Handle(const google::protobuf::ServiceDescriptor& service, HttpRequest request,
+              std::shared_ptr<HttpStream> stream) const;
 
   std::unique_ptr<LocalChannel> channel_;
   std::function<std::string(const std::string&)> certificate_metadata_;

@@ -1,6 +1,8 @@
 #include "server/http/grpc_web_bridge.h"
 
 #include <arpa/inet.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -77,7 +79,19 @@ class GrpcWebBridgeTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
     http_ = std::make_unique<HttpServer>(limits);
     bridge_.Connect(server_.get(), [](const std::string&) { return ""; });
-    bridge_.AddService("test.Service", http_.get());
+    google::protobuf::FileDescriptorProto file;
+    file.set_name("test.proto");
+    file.set_package("test");
+    file.add_message_type()->set_name("Nothing");
+    auto* const service = file.add_service();
+    service->set_name("Service");
+    auto* const method = service->add_method();
+    method->set_name("Stream");
+    method->set_input_type(".test.Nothing");
+    method->set_output_type(".test.Nothing");
+    method->set_server_streaming(true);
+    ASSERT_NE(descriptors_.BuildFile(file), nullptr);
+    bridge_.AddService(descriptors_.FindServiceByName("test.Service"), http_.get());
     ASSERT_TRUE(http_->Start("127.0.0.1:0").ok());
   }
 
@@ -116,6 +130,19 @@ class GrpcWebBridgeTest : public testing::Test {
     EXPECT_EQ(endless_.open, 0);
   }
 
+  // All that comes until the other side closes, which it is closed after.
+  static std::string ReadAll(int socket) {
+    std::string answer;
+    char buffer[4096];
+    ssize_t read = 0;
+    while (answer.size() < kMessageBytes && (read = recv(socket, buffer, sizeof(buffer), 0)) > 0) {
+      answer.append(buffer, static_cast<size_t>(read));
+    }
+    close(socket);
+    return answer;
+  }
+
+  google::protobuf::DescriptorPool descriptors_;
   Endless endless_;
   std::unique_ptr<grpc::Server> server_;
   GrpcWebBridge bridge_;
@@ -150,20 +177,10 @@ TEST_F(GrpcWebBridgeTest, TooMuchMetadataIsRefusedForItsCallerAlone) {
   EXPECT_EQ(endless_.begun, 1);
   for (const size_t size : {4096, 8000, 12000}) {
     const std::string much(size, 'a');
-    for (const int socket :
-         {Ask("Stream", absl::StrCat("Connection: close\r\nAuthorization: ", much, "\r\n")),
-          Ask(much, "Connection: close\r\n")}) {
-      std::string answer;
-      char buffer[4096];
-      ssize_t read = 0;
-      while (answer.size() < kMessageBytes &&
-             (read = recv(socket, buffer, sizeof(buffer), 0)) > 0) {
-        answer.append(buffer, static_cast<size_t>(read));
-      }
-      EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 3\r\n")) << size;
-      EXPECT_TRUE(absl::StrContains(answer, "at most 4096 bytes")) << size;
-      close(socket);
-    }
+    const std::string answer =
+        ReadAll(Ask("Stream", absl::StrCat("Connection: close\r\nAuthorization: ", much, "\r\n")));
+    EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 3\r\n")) << size;
+    EXPECT_TRUE(absl::StrContains(answer, "at most 4096 bytes")) << size;
   }
   EXPECT_EQ(endless_.begun, 1);
   EXPECT_EQ(endless_.open, 1);
@@ -179,6 +196,20 @@ TEST_F(GrpcWebBridgeTest, TooMuchMetadataIsRefusedForItsCallerAlone) {
   close(allowed);
   close(other);
   AwaitEnd();
+}
+
+// The server that it would reach answers whatever it is asked.
+TEST_F(GrpcWebBridgeTest, WhatIsNoMethodReachesNoServer) {
+  Start({});
+  for (const std::string& method :
+       {std::string("None"), std::string("stream"), std::string("Stream/"), std::string("Stream2"),
+        std::string(), std::string("%e2%80%ae"), std::string(9000, 'a')}) {
+    const std::string answer = ReadAll(Ask(method, "Connection: close\r\n"));
+    EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 OK\r\n")) << method;
+    EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 12\r\n")) << method;
+    EXPECT_TRUE(absl::StrContains(answer, "test.Service has no method ")) << answer;
+  }
+  EXPECT_EQ(endless_.begun, 0);
 }
 
 }  // namespace

@@ -62,7 +62,11 @@ HttpFilter MakeOriginFilter(std::vector<std::string> cors_origins, bool loopback
   return [cors_origins = std::move(cors_origins),
           loopback_only](const HttpRequest& request) -> std::optional<HttpResponse> {
     const std::string host = HeaderOf(request, "host");
-    if (loopback_only && !host.empty() && !IsLoopbackHost(HostOf(host))) {
+    const auto is_configured = [&cors_origins, &host] {
+      return Contains(cors_origins, absl::StrCat("http://", host)) ||
+             Contains(cors_origins, absl::StrCat("https://", host));
+    };
+    if (loopback_only && !host.empty() && !IsLoopbackHost(HostOf(host)) && !is_configured()) {
       return Refusal(421, "this server is for this machine alone");
     }
     const std::string origin = HeaderOf(request, "origin");

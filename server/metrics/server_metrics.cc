@@ -103,6 +103,8 @@ struct ServerMetrics::Families {
                     .Name("plumbline_workers")
                     .Help("Workers, by state")
                     .Register(registry)),
+        refused_connections(Counter(registry, "plumbline_http_refused_connections_total",
+                                    "Connections closed for what their address had already")),
         attempts(Counter(registry, "plumbline_attempts_total", "Attempts that began")),
         leases_lost(Counter(registry, "plumbline_leases_lost_total",
                             "Leases that expired or whose worker started again")),
@@ -142,6 +144,7 @@ struct ServerMetrics::Families {
   prometheus::Gauge& running;
   prometheus::Gauge& watchers;
   prometheus::Family<prometheus::Gauge>& workers;
+  prometheus::Counter& refused_connections;
   prometheus::Counter& attempts;
   prometheus::Counter& leases_lost;
   prometheus::Counter& preemptions;
@@ -215,6 +218,10 @@ void ServerMetrics::SetScheduler(const SchedulerCounts& counts, const SchedulerL
     CatchUp(f.attempts_ended.Add({{"end", LabelOf(v1::AttemptEnd_Name(end), "ATTEMPT_END_")}}),
             count);
   }
+}
+
+void ServerMetrics::SetRefusedConnections(int64_t total) {
+  CatchUp(families_->refused_connections, total);
 }
 
 void ServerMetrics::SetWatchers(int64_t watchers) {

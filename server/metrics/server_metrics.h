@@ -27,6 +27,8 @@ class ServerMetrics {
   // Sets what is counted elsewhere, before it is read.
   void SetScheduler(const SchedulerCounts& counts, const SchedulerLoad& load, absl::Time now);
   void SetWatchers(int64_t watchers);
+  // Connections to the HTTP port closed for what their address has already.
+  void SetRefusedConnections(int64_t total);
   void SetStepBytes(int64_t bytes);
   void SetStore(int64_t bytes, bool healthy);
 

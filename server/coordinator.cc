@@ -5,7 +5,6 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -15,12 +14,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/diagnostic_handlers.h"
 #include "common/health_server.h"
+#include "common/host_and_port.h"
 #include "common/http_server.h"
+#include "common/listening.h"
 #include "common/logging.h"
 #include "common/metrics.h"
 #include "common/status.h"
 #include "server/access/authenticator.h"
+#include "server/access/denied_calls.h"
 #include "server/access/gatekeeper.h"
+#include "server/access/gates.h"
 #include "server/access/reloader.h"
 #include "server/access/server_tls.h"
 #include "server/access/unknown_methods.h"
@@ -49,10 +52,11 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kHandshakeMs = 10'000;
 constexpr int kLeastPingIntervalMs = 5'000;
 
-// What is served on the HTTP port as gRPC-Web.
-constexpr std::array<const char*, 5> kServices = {
-    "plumbline.v1.JobService", "plumbline.v1.ArtifactService", "plumbline.v1.AdminService",
-    "plumbline.v1.WorkerService", "plumbline.v1.StoreService"};
+HttpLimits HttpLimitsOf(const CoordinatorOptions& options) {
+  HttpLimits limits;
+  limits.max_connections_per_address = options.http_connections_per_address;
+  return limits;
+}
 
 // Ports of `address` replaced by the one that was bound.
 std::string BoundAddress(const std::string& address, int port) {
@@ -65,7 +69,12 @@ std::string BoundAddress(const std::string& address, int port) {
 class Coordinator::Impl {
  public:
   explicit Impl(CoordinatorOptions options)
-      : options_(std::move(options)), server_metrics_(&metrics_), pool_(kBlockingThreads) {}
+      : options_(std::move(options)),
+        server_metrics_(&metrics_),
+        pool_(kBlockingThreads),
+        denied_calls_(options_.clock,
+                      [this](v1::AuditEvent audit) { StoreDenied(std::move(audit)); }),
+        http_(HttpLimitsOf(options_)) {}
 
   ~Impl() {
     reloader_.reset();
@@ -129,6 +138,7 @@ class Coordinator::Impl {
       // gRPC goes by the machine's own clock.
       server_->Shutdown(absl::ToChronoTime(SystemClock()->Now() + grace));
       server_->Wait();
+      denied_calls_.FlushAll();
     }
     http_.Stop();
   }
@@ -150,6 +160,10 @@ class Coordinator::Impl {
     if (options_.listen.empty()) return FieldError("listen", "is not set", "an address");
     for (const std::string& address : options_.listen) {
       PLUMBLINE_RETURN_IF_ERROR(CheckListenAddress(address, "listen", IsProtected()));
+    }
+    if (!options_.health.empty()) {
+      PLUMBLINE_RETURN_IF_ERROR(
+          ParseHostAndPort(options_.health, 0, "health", "HOST:PORT or [IPV6]:PORT").status());
     }
     PLUMBLINE_RETURN_IF_ERROR(CheckOrigins(options_.cors_origins, "cors-origin"));
     return options_.http.empty() ? absl::OkStatus()
@@ -188,6 +202,7 @@ class Coordinator::Impl {
       reloads["access"] = [this] {
         const absl::Status status = authenticator_->Reload();
         gatekeeper_->EndStreams();
+        denied_calls_.Flush();
         return status;
       };
     }
@@ -207,17 +222,19 @@ class Coordinator::Impl {
                                  absl::ZeroDuration());
     };
     gatekeeper.on_denied_change = [this](const Caller& caller, const absl::Status& denied) {
-      v1::AuditEvent audit = dispatcher_->Audit(caller, "", std::string(denied.message()));
-      audit.set_code(static_cast<int>(denied.code()));
-      pool_.Post([this, audit = std::move(audit)] {
-        WriteSet set;
-        set.AppendAudit(audit);
-        if (const absl::Status status = store_->CommitAndWait(&set); !status.ok()) {
-          Log(LogLevel::kError, "an audit event cannot be stored", {{"error", status.message()}});
-        }
-      });
+      denied_calls_.Add(caller, denied);
     };
     return gatekeeper;
+  }
+
+  void StoreDenied(v1::AuditEvent audit) {
+    const auto told = [](const absl::Status& status) {
+      if (status.ok()) return;
+      Log(LogLevel::kError, "an audit event cannot be stored", {{"error", status.message()}});
+    };
+    WriteSet set;
+    set.AppendAudit(std::move(audit));
+    if (const absl::Status refused = store_->Commit(&set, told); !refused.ok()) told(refused);
   }
 
   absl::Status OpenStore() {
@@ -258,7 +275,7 @@ class Coordinator::Impl {
 
   absl::Status StartHealth() {
     if (!options_.health.empty()) {
-      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.health));
+      PLUMBLINE_ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.health, "health"));
     }
     health_watch_ = std::make_unique<HealthWatch>([this] { return Ready().ok(); },
                                                   [this](bool ready) { SetReady(ready); });
@@ -277,6 +294,7 @@ class Coordinator::Impl {
       server_metrics_.SetScheduler(dispatcher_->Counts(), dispatcher_->Load(),
                                    options_.clock->Now());
       server_metrics_.SetWatchers(hub_.listeners());
+      server_metrics_.SetRefusedConnections(http_.refused_connections());
       server_metrics_.SetStepBytes(steps_->size_bytes());
       server_metrics_.SetStore(store_->size_bytes(), store_->Health().ok());
       HttpResponse response;
@@ -290,14 +308,16 @@ class Coordinator::Impl {
     bridge_.Connect(server_.get(), [this](const std::string& name) {
       return gatekeeper_->CertificateMetadata(name);
     });
-    for (const char* const service : kServices) bridge_.AddService(service, &http_);
+    for (const google::protobuf::ServiceDescriptor* const service : GatedServices()) {
+      bridge_.AddService(service, &http_);
+    }
     AddPreflight(options_.cors_origins, &http_);
     if (!options_.web_dir.empty()) {
       http_.Handle("GET", "/*",
                    [this](const HttpRequest& request) { return web_->Serve(request); });
     }
     http_.SetFilter(MakeOriginFilter(options_.cors_origins,
-                                     /*loopback_only=*/options_.access_file.empty()));
+                                     /*loopback_only=*/IsLoopbackAddress(options_.http)));
     http_.SetExtraHeaders(
         [this](const HttpRequest& request) { return CorsHeaders(options_.cors_origins, request); });
     if (tls_ != nullptr) {
@@ -328,6 +348,7 @@ class Coordinator::Impl {
                                kLeastPingIntervalMs);
     std::vector<int> ports(options_.listen.size(), 0);
     for (size_t i = 0; i < ports.size(); ++i) {
+      PLUMBLINE_RETURN_IF_ERROR(CheckCanListen(options_.listen[i], "listen"));
       credentials_.push_back(tls_ == nullptr ? grpc::InsecureServerCredentials()
                                              : ServerTls::Credentials(tls_.get()));
       builder.AddListeningPort(options_.listen[i], credentials_.back(), &ports[i]);
@@ -337,8 +358,7 @@ class Coordinator::Impl {
     server_ = builder.BuildAndStart();
     for (size_t i = 0; i < ports.size(); ++i) {
       if (server_ == nullptr || ports[i] == 0) {
-        return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen[i],
-                                                   ": is another server running there?"));
+        return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.listen[i]));
       }
       addresses_.push_back(BoundAddress(options_.listen[i], ports[i]));
     }
@@ -366,6 +386,7 @@ class Coordinator::Impl {
   std::unique_ptr<ArtifactFiles> files_;
   std::unique_ptr<Backups> backups_;
   std::unique_ptr<Retention> retention_;
+  DeniedCalls denied_calls_;
   std::unique_ptr<Gatekeeper> gatekeeper_;
   Api api_;
   GrpcWebBridge bridge_;

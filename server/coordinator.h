@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/http_server.h"
 #include "common/random_id.h"
 #include "common/tls/tls_identity.h"
 #include "server/access/gatekeeper.h"
@@ -25,6 +26,8 @@ struct CoordinatorOptions {
   // Where grpc.health.v1 alone is served, without TLS, for probes that speak none: "HOST:PORT", any
   // address, since it tells nothing else; "": nowhere. `listen` serves it too.
   std::string health;
+  // Connections to it from one address (HttpLimits::max_connections_per_address); 0: no limit.
+  int http_connections_per_address = HttpLimits().max_connections_per_address;
   // Folder of the dashboard's files; "": none is served.
   std::string web_dir;
   // Origins whose pages may call the HTTP port from a browser, besides its own.

@@ -390,6 +390,100 @@ TEST_F(AccessTest, EveryChangeIsInTheAuditLogWithWhoMadeItAndSoIsOneThatWasDenie
   EXPECT_EQ(audit.events(0).code(), static_cast<int>(grpc::StatusCode::PERMISSION_DENIED));
 }
 
+TEST_F(AccessTest, WhoIsRefusedAgainAndAgainPushesNothingOutOfTheAuditLog) {
+  Start();
+  ASSERT_TRUE(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).ok());
+  v1::DrainWorkerRequest drain;
+  drain.set_name("workers/one");
+  v1::CreateUploadRequest plugin;
+  plugin.set_file_name("k.so");
+  plugin.set_plugin(true);
+  constexpr int kTimes = 200;
+  for (int i = 0; i < kTimes; ++i) {
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        CallAs("viewer", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status()));
+    // For which the method's own role is enough.
+    EXPECT_TRUE(absl::IsPermissionDenied(
+        CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, plugin)
+            .status()));
+  }
+  const auto audit = [this](size_t at_least) {
+    std::vector<v1::AuditEvent> events;
+    const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+    do {
+      const auto all = CallAs("admin", admin_.get(), &v1::AdminService::Stub::ListAuditEvents,
+                              v1::ListAuditEventsRequest());
+      events.assign(all->events().begin(), all->events().end());
+    } while (events.size() < at_least && SystemClock()->Now() < end);
+    return events;
+  };
+  ASSERT_EQ(audit(3).size(), 3u);
+  // What was counted is not lost with the process.
+  coordinator_.reset();
+  Start();
+  const std::vector<v1::AuditEvent> events = audit(5);
+  ASSERT_EQ(events.size(), 5u);
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(events[i].code(), static_cast<int>(grpc::StatusCode::PERMISSION_DENIED));
+    EXPECT_EQ(events[i].count(), kTimes - 1);
+    EXPECT_TRUE(events[i].has_first_time());
+  }
+}
+
+TEST_F(AccessTest, NamesWhichAreNotWhatTheyLookLikeAreRefusedWithTheirField) {
+  Start();
+  const std::string hidden = "a\xe2\x80\xae" "fdp.exe";
+  const auto expect_refused = [](const absl::Status& status, const std::string& field) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    const std::vector<FieldViolation> violations = GetFieldViolations(status);
+    ASSERT_EQ(violations.size(), 1u) << status;
+    EXPECT_EQ(violations[0].field, field);
+    EXPECT_TRUE(absl::StrContains(violations[0].description, "no control, format or invisible"))
+        << status;
+  };
+  v1::CreateUploadRequest upload;
+  upload.set_file_name(hidden);
+  expect_refused(
+      CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, upload)
+          .status(),
+      "file_name");
+  const v1::Job job =
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).value();
+  v1::CancelJobRequest cancel;
+  cancel.set_name(job.name());
+  cancel.set_reason(hidden);
+  expect_refused(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CancelJob, cancel).status(),
+      "reason");
+  v1::DrainWorkerRequest drain;
+  drain.set_name("workers/one");
+  drain.set_reason(hidden);
+  expect_refused(CallAs("admin", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status(),
+                 "reason");
+  v1::RegisterWorkerRequest worker;
+  worker.set_worker_id("one");
+  worker.set_incarnation("1");
+  worker.mutable_capabilities()->mutable_device()->set_kind(v1::DEVICE_KIND_CPU);
+  worker.mutable_capabilities()->mutable_device()->set_memory_bytes(1);
+  for (const bool attempt : {false, true}) {
+    v1::RegisterWorkerRequest bad = worker;
+    (*(attempt ? bad.mutable_attempt_labels() : bad.mutable_labels()))["rack"] = hidden;
+    expect_refused(
+        CallAs("worker", workers_.get(), &v1::WorkerService::Stub::RegisterWorker, bad).status(),
+        attempt ? "attempt_labels[rack]" : "labels[rack]");
+  }
+  v1::CreateJobRequest placed = Replay({"tiny"});
+  placed.mutable_spec()->mutable_placement()->set_device_class(hidden);
+  expect_refused(
+      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, placed).status(),
+      "spec.placement.device_class");
+  v1::CreateJobRequest path = Replay({"tiny"});
+  path.mutable_spec()->set_checkpoint(hidden);
+  expect_refused(CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, path).status(),
+                 "spec.checkpoint");
+}
+
 TEST_F(AccessTest, PluginsAreUploadedByAdminsAlone) {
   options_.takes_plugin_uploads = true;
   Start();

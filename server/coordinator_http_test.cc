@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/access/access_file.h"
 #include "server/testing/coordinator_fixture.h"
 
 namespace plumbline::server {
@@ -241,6 +242,54 @@ TEST_F(HttpTest, OtherOriginsAndHostsAreRefused) {
   ASSERT_TRUE(preflight);
   EXPECT_EQ(preflight->status, 405);
   EXPECT_FALSE(preflight->has_header("Access-Control-Allow-Origin"));
+}
+
+// Authentication keeps nobody from a page whose name was pointed at this machine.
+TEST_F(HttpTest, AServerOfThisMachineAloneIsSoWithTokensToo) {
+  AccessFile access;
+  AccessEntry admin;
+  admin.name = "admin";
+  admin.role = v1::ROLE_ADMIN;
+  ASSERT_TRUE(AddAccess(admin, &access).ok());
+  options_.access_file = options_.data_dir + ".access.json";
+  ASSERT_TRUE(SaveAccessFile(options_.access_file, access).ok());
+  options_.cors_origins = {"https://dash.example"};
+  Start();
+  for (const char* const path : {"/healthz", "/metrics", "/artifacts/a", "/"}) {
+    EXPECT_EQ(Http().Get(path, {{"Host", "evil.example"}})->status, 421) << path;
+  }
+  EXPECT_EQ(Http().Get("/healthz", {{"Host", "127.0.0.1"}})->status, 200);
+  // Behind a proxy that leaves the name as it is, which has to be told.
+  EXPECT_EQ(Http().Get("/healthz", {{"Host", "dash.example"}})->status, 200);
+  EXPECT_EQ(Http().Get("/healthz", {{"Host", "dash.example:444"}})->status, 421);
+}
+
+TEST_F(HttpTest, WhatIsNoMethodOfAServiceSaysSo) {
+  Start();
+  const auto none =
+      Http().Post("/plumbline.v1.JobService/None", FrameOf(""), "application/grpc-web");
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->status, 200);
+  EXPECT_TRUE(absl::StrContains(none->body, "grpc-status: 12\r\n"));
+  EXPECT_TRUE(absl::StrContains(none->body, "plumbline.v1.JobService has no method")) << none->body;
+  // Every service of the API is there.
+  for (const char* const service :
+       {"JobService", "ArtifactService", "AdminService", "WorkerService", "StoreService"}) {
+    EXPECT_EQ(Http()
+                  .Post(absl::StrCat("/plumbline.v1.", service, "/None"), FrameOf(""),
+                        "application/grpc-web")
+                  ->status,
+              200)
+        << service;
+  }
+  EXPECT_EQ(Http().Post("/plumbline.v1.None/None", FrameOf(""), "application/grpc-web")->status,
+            404);
+}
+
+TEST_F(HttpTest, RefusedConnectionsAreCounted) {
+  Start();
+  EXPECT_TRUE(absl::StrContains(Http().Get("/metrics")->body,
+                                "\nplumbline_http_refused_connections_total 0\n"));
 }
 
 TEST_F(HttpTest, ConfiguredOriginsMayCall) {

@@ -5,19 +5,23 @@
 #include <openssl/ssl.h>
 
 #include <atomic>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/access/access_file.h"
 #include "common/access/client_channel.h"
 #include "common/files.h"
+#include "common/logging.h"
 #include "common/status.h"
+#include "common/tls/test_certificates.h"
 #include "server/testing/coordinator_fixture.h"
-#include "server/testing/test_certificates.h"
 
 namespace plumbline::server {
 namespace {
@@ -209,6 +213,205 @@ TEST_F(TlsTest, MutualTlsWantsACertificateAndKnowsItsName) {
   EXPECT_TRUE(absl::StrContains(ListOverHttps(Https(authority_.Issue("node-2")).get(), {}),
                                 "grpc-status: 16\r\n"));
   EXPECT_FALSE(Https(stranger.Issue("node-1"))->Get("/healthz"));
+}
+
+TEST_F(TlsTest, ACertificateHasTheSameNameOnBothPorts) {
+  AccessFile access = LoadAccessFile(options_.access_file).value();
+  AccessEntry other;
+  other.name = "umlaut";
+  other.role = v1::ROLE_WORKER;
+  other.certificate = "M\xc3\xbcller 7";
+  ASSERT_TRUE(AddAccess(other, &access).ok());
+  ASSERT_TRUE(SaveAccessFile(options_.access_file, access).ok());
+  RequireClientCertificates();
+  StartServer();
+  const struct {
+    std::vector<std::string> common_names;
+    grpc::StatusCode code;
+  } cases[] = {
+      {{"node-1"}, grpc::StatusCode::PERMISSION_DENIED},
+      {{other.certificate}, grpc::StatusCode::PERMISSION_DENIED},
+      {{"node-1", "node-2"}, grpc::StatusCode::UNAUTHENTICATED},
+      {{"node-2", "node-1"}, grpc::StatusCode::UNAUTHENTICATED},
+      {{"node-1", "node-1"}, grpc::StatusCode::UNAUTHENTICATED},
+      {{std::string("node-1\0.example", 14)}, grpc::StatusCode::UNAUTHENTICATED},
+      {{"node-1\n"}, grpc::StatusCode::UNAUTHENTICATED},
+      {{}, grpc::StatusCode::UNAUTHENTICATED},
+  };
+  for (const auto& each : cases) {
+    TestSubject subject;
+    subject.common_names = each.common_names;
+    const TestCertificate client = authority_.Issue(subject);
+    const std::string names = absl::CEscape(absl::StrJoin(each.common_names, " and "));
+    EXPECT_EQ(List(Connect(authority_.certificate(), client), false).error_code(), each.code)
+        << names;
+    EXPECT_TRUE(absl::StrContains(ListOverHttps(Https(client).get(), {}),
+                                  absl::StrCat("grpc-status: ", each.code, "\r\n")))
+        << names;
+  }
+}
+
+TEST_F(TlsTest, EveryStrongKeyIsServedOnBothPorts) {
+  StartServer();
+  long serial = SerialPresented(grpc_port_);
+  for (const char* const key : {"RSA-2048", "P-384", "P-521", "ED25519"}) {
+    TestSubject subject;
+    subject.key = key;
+    Install(authority_.Issue(subject));
+    ++serial;
+    const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+    while ((SerialPresented(grpc_port_) != serial || SerialPresented(http_port_) != serial) &&
+           SystemClock()->Now() < end) {
+    }
+    EXPECT_TRUE(List(Connect(authority_.certificate())).ok()) << key;
+    EXPECT_TRUE(Https()->Get("/healthz")) << key;
+  }
+}
+
+TEST_F(TlsTest, AWeakKeyIsRefusedAtTheStartAndNotUsedWhenItComesLater) {
+  TestSubject subject;
+  subject.common_names = {"server"};
+  subject.key = "RSA-1024";
+  const TestCertificate weak = authority_.Issue(subject);
+  Install(weak);
+  EXPECT_EQ(Coordinator::Start(options_).status().message(),
+            absl::StrCat("tls-cert: the certificate of CN=server in ", options_.tls.certificate,
+                         " has an RSA key of 1024 bits; accepted: RSA of 2048 to 16384 bits, EC "
+                         "on P-256, P-384 or P-521, or Ed25519"));
+  Install(authority_.Issue("server"));
+  std::FILE* const log = std::tmpfile();
+  LogOptions logging;
+  logging.file = log;
+  ConfigureLogging(logging);
+  StartServer();
+  const long serial = SerialPresented(grpc_port_);
+  Install(weak);
+  const auto logged = [log] {
+    std::string text;
+    std::rewind(log);
+    for (int c = std::fgetc(log); c != EOF; c = std::fgetc(log)) text += static_cast<char>(c);
+    return text;
+  };
+  constexpr char kLine[] = "files cannot be reloaded; those read before stay in use";
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  while (!absl::StrContains(logged(), "RSA key of 1024 bits") && SystemClock()->Now() < end) {
+  }
+  const std::string text = logged();
+  EXPECT_TRUE(absl::StrContains(text, kLine)) << text;
+  EXPECT_TRUE(absl::StrContains(text, "RSA key of 1024 bits")) << text;
+  EXPECT_EQ(SerialPresented(grpc_port_), serial);
+  EXPECT_EQ(SerialPresented(http_port_), serial);
+  EXPECT_TRUE(List(Connect(authority_.certificate())).ok());
+  ConfigureLogging({});
+  std::fclose(log);
+}
+
+TEST_F(TlsTest, ClientsCanTellWhyThereIsNoConnection) {
+  StartServer();
+  ClientFiles files;
+  files.ca = base_ + "roots.pem";
+  Write(files.ca, authority_.certificate());
+  const std::string server = absl::StrCat("localhost:", grpc_port_);
+  const auto why = [](const std::string& to, const ClientFiles& with) {
+    const absl::StatusOr<ClientChannels> channels = ClientChannels::Load(to, with);
+    EXPECT_TRUE(channels.ok()) << channels.status();
+    const absl::Status status = channels->WhyNotConnected();
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(why(server, files), "");
+  EXPECT_EQ(why("localhost:1", files), "");
+  // Plain text to TLS, and the other port, either way.
+  EXPECT_EQ(why(server, {}), absl::StrCat("--ca: missing: ", server,
+                                          " speaks TLS; accepted: --ca=FILE, the PEM "
+                                          "file of whoever signed its certificate"));
+  EXPECT_TRUE(absl::StartsWith(why(absl::StrCat("localhost:", http_port_), files), "--server: "));
+  EXPECT_TRUE(absl::StartsWith(why(absl::StrCat("localhost:", http_port_), {}), "--ca: missing"));
+  // Another authority.
+  const TestAuthority stranger;
+  ClientFiles wrong = files;
+  wrong.ca = base_ + "stranger.pem";
+  Write(wrong.ca, stranger.certificate());
+  const std::string untrusted = why(server, wrong);
+  EXPECT_TRUE(absl::StartsWith(
+      untrusted, absl::StrCat("--ca: the certificate that ", server,
+                              " shows (CN=server, signed by CN=Test authority) is not trusted by ",
+                              wrong.ca, ": ")))
+      << untrusted;
+  EXPECT_TRUE(absl::EndsWith(
+      untrusted, "; accepted: --ca=FILE, the PEM file of whoever signed its certificate"));
+  // Another host. (SetUp's certificates are for localhost.)
+  TestSubject elsewhere;
+  elsewhere.common_names = {"server"};
+  elsewhere.alternative_names = "DNS:head.example,DNS:*.cluster.example,IP:192.0.2.1";
+  Install(authority_.Issue(elsewhere));
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  std::string other_host;
+  while (other_host.empty() && SystemClock()->Now() < end) other_host = why(server, files);
+  EXPECT_TRUE(absl::EndsWith(other_host,
+                             "is not for \"localhost\"; accepted: a name that it is for: "
+                             "head.example, *.cluster.example, 192.0.2.1"))
+      << other_host;
+  EXPECT_TRUE(absl::StartsWith(other_host, "--server: ")) << other_host;
+  EXPECT_TRUE(absl::StrContains(why(absl::StrCat("127.0.0.1:", grpc_port_), files),
+                                "is not for \"127.0.0.1\""));
+}
+
+TEST_F(TlsTest, ClientsCanTellThatTheirCertificateIsAtFault) {
+  RequireClientCertificates();
+  StartServer();
+  const std::string server = absl::StrCat("localhost:", grpc_port_);
+  ClientFiles files;
+  files.ca = options_.tls.client_ca;
+  const auto why = [&] {
+    return std::string(ClientChannels::Load(server, files)->WhyNotConnected().message());
+  };
+  EXPECT_TRUE(absl::StartsWith(why(), absl::StrCat("--cert: missing: ", server)));
+  files.cert = base_ + "own.pem";
+  files.key = base_ + "own.key";
+  const auto show = [&](const TestCertificate& own) {
+    Write(files.cert, own.certificate);
+    Write(files.key, own.key);
+  };
+  show(authority_.Issue("node-1"));
+  EXPECT_EQ(why(), "");
+  TestAuthority stranger;
+  show(stranger.Issue("node-1"));
+  EXPECT_TRUE(absl::StartsWith(
+      why(),
+      absl::StrCat("--cert: ", server, " does not take the certificate in ", files.cert, ";")))
+      << why();
+  // What can be told without the server is told before.
+  TestSubject weak;
+  weak.key = "RSA-1024";
+  show(authority_.Issue(weak));
+  EXPECT_TRUE(absl::StrContains(ClientChannels::Load(server, files).status().message(),
+                                "an RSA key of 1024 bits"));
+  show({authority_.Issue("a").certificate, authority_.Issue("b").key});
+  EXPECT_TRUE(absl::StrContains(ClientChannels::Load(server, files).status().message(), "--key: "));
+}
+
+TEST_F(TlsTest, ClientsCanTellThatThereIsNoTls) {
+  options_.tls = {};
+  StartServer();
+  ClientFiles files;
+  files.ca = base_ + "roots.pem";
+  Write(files.ca, authority_.certificate());
+  const auto why = [](const std::string& to, const ClientFiles& with) {
+    return std::string(ClientChannels::Load(to, with)->WhyNotConnected().message());
+  };
+  const std::string grpc = absl::StrCat("localhost:", grpc_port_);
+  const std::string http = absl::StrCat("localhost:", http_port_);
+  EXPECT_EQ(why(grpc, {}), "");
+  for (const std::string& server : {grpc, http}) {
+    EXPECT_EQ(why(server, files),
+              absl::StrCat("--ca: ", server,
+                           " does not speak TLS; accepted: none of --ca, --cert "
+                           "and --key; or the address of a server with TLS"));
+  }
+  EXPECT_EQ(why(http, {}), absl::StrCat("--server: ", http,
+                                        " is the server's HTTP port, not gRPC's; accepted: "
+                                        "HOST:PORT of the server's --listen, e.g. HOST:7433"));
 }
 
 TEST_F(TlsTest, CertificatesAreReplacedUnderLoadAndNoRequestFails) {

@@ -16,9 +16,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "common/chosen_name.h"
 #include "common/command_errors.h"
 #include "common/command_reference.h"
 #include "common/files.h"
+#include "common/grpc_log.h"
+#include "common/http_server.h"
 #include "common/logging.h"
 #include "common/service_manager.h"
 #include "common/status.h"
@@ -31,6 +34,8 @@
 namespace plumbline::server {
 namespace {
 
+// Of the labels of jobs.
+constexpr size_t kMaxLabelBytes = 63;
 constexpr absl::Duration kShutdownGrace = absl::Seconds(5);
 
 struct Flags {
@@ -42,6 +47,7 @@ struct Flags {
   TlsFiles tls;
   std::string access_file;
   PrincipalLimits limits;
+  int http_connections = HttpLimits().max_connections_per_address;
   std::string data_dir;
   std::string ready_file;
   std::string log_format = "text";
@@ -87,6 +93,7 @@ absl::StatusOr<std::map<std::string, int>> ParseQuotas(const std::vector<std::st
       return FieldError("quota", absl::StrCat(Quoted(text), " is no quota"),
                         "VALUE=N: a value of the fair share's label, or *, and 0 or more tasks");
     }
+    PLUMBLINE_RETURN_IF_ERROR(CheckChosenName(parts.first, "quota", kMaxLabelBytes));
     quotas[parts.first] = tasks;
   }
   return quotas;
@@ -96,6 +103,7 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   LogOptions logging;
   PLUMBLINE_ASSIGN_OR_RETURN(logging.format, ParseLogFormat(flags.log_format));
   ConfigureLogging(logging);
+  RouteGrpcLog();
 
   const std::string backup_dir =
       flags.backup_dir.empty() ? absl::StrCat(flags.data_dir, "/backups") : flags.backup_dir;
@@ -115,6 +123,7 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.tls = flags.tls;
   options.access_file = flags.access_file;
   options.limits = flags.limits;
+  options.http_connections_per_address = flags.http_connections;
   if (!flags.ready_file.empty()) {
     const absl::Status made = AtomicFile::Create(flags.ready_file).status();
     if (!made.ok()) {
@@ -131,6 +140,8 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
     return FieldError("lease-duration",
                       absl::StrCat(Quoted(flags.lease_duration), " is not possible"), "1s to 1h");
   }
+  PLUMBLINE_RETURN_IF_ERROR(
+      CheckChosenName(flags.fair_share_label, "fair-share-label", kMaxLabelBytes));
   scheduler.fair_share_label = flags.fair_share_label;
   PLUMBLINE_ASSIGN_OR_RETURN(scheduler.quotas, ParseQuotas(flags.quotas));
   // Several heartbeats may be lost before a lease is.
@@ -206,6 +217,11 @@ int ServerMain(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--max-streams", flags.limits.streams,
                  "Streams that one token or certificate may have open; 0: no limit")
+      ->transform(WholeNumber(0))
+      ->capture_default_str();
+  app.add_option("--http-connections", flags.http_connections,
+                 "Connections to --http that one address of another machine may have open; 0: no "
+                 "limit")
       ->transform(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--upload-quota", flags.limits.open_upload_bytes,

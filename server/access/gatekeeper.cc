@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/access/token.h"
 #include "common/status.h"
+#include "common/tls/certificates.h"
 
 namespace plumbline::server {
 namespace {
@@ -78,7 +80,8 @@ class Gatekeeper::Stream final : public OpenStream {
 Gatekeeper::Gatekeeper(Options options) : options_(std::move(options)), secret_(NewTokenSecret()) {}
 
 std::string Gatekeeper::CertificateMetadata(absl::string_view common_name) const {
-  return absl::StrCat(secret_, ".", common_name);
+  // Metadata is printable ASCII; names need not be.
+  return absl::StrCat(secret_, ".", absl::BytesToHexString(common_name));
 }
 
 absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::CallbackServerContext& context) const {
@@ -96,15 +99,22 @@ absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::CallbackServerContext
     // In a time that does not tell how much of it was right.
     if (value.size() >= expected.size() &&
         CRYPTO_memcmp(value.data(), expected.data(), expected.size()) == 0) {
-      return options_.authenticator->OfCertificate(value.substr(expected.size()),
-                                                   options_.clock->Now());
+      return options_.authenticator->OfCertificate(
+          absl::HexStringToBytes(value.substr(expected.size())), options_.clock->Now());
     }
     return Unauthenticated("the call has no token");
   }
   if (const auto peer = context.auth_context(); peer != nullptr && peer->IsPeerAuthenticated()) {
-    const auto names = peer->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-    if (names.size() == 1) {
-      return options_.authenticator->OfCertificate(View(names[0]), options_.clock->Now());
+    // Not GRPC_X509_CN_PROPERTY_NAME, which is the first of several.
+    const auto pem = peer->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+    const std::vector<Certificate> certificates =
+        pem.size() == 1 ? ParseCertificates(std::string(View(pem[0]))) : std::vector<Certificate>();
+    if (certificates.size() == 1) {
+      if (const auto name = CommonNameOf(certificates[0].get()); name.has_value()) {
+        return options_.authenticator->OfCertificate(*name, options_.clock->Now());
+      }
+      return Unauthenticated(
+          "the call has no token, and its certificate has no, or several, names");
     }
   }
   return Unauthenticated("the call has no token");
@@ -206,11 +216,13 @@ bool RoleMay(v1::Role role, const std::vector<v1::Role>& roles) {
   });
 }
 
-absl::Status RequireAdmin(const Caller& caller, absl::string_view what) {
+absl::Status Gatekeeper::RequireAdmin(const Caller& caller, absl::string_view what) const {
   if (!caller.authenticated || caller.role == RoleName(v1::ROLE_ADMIN)) return absl::OkStatus();
-  return WithReason(
+  const absl::Status denied = WithReason(
       absl::PermissionDeniedError(absl::StrCat(what, " needs role admin, not ", caller.role)),
       "PERMISSION_DENIED");
+  if (options_.on_denied_change) options_.on_denied_change(caller, denied);
+  return denied;
 }
 
 }  // namespace plumbline::server

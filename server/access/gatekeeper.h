@@ -71,6 +71,9 @@ class Gatekeeper {
   // Ends the streams of those: first `on_ended_streams` is told, so that streams which ask
   // Caller::stream end with the reason; what is still open at the next call is cancelled.
   void EndStreams();
+  // PERMISSION_DENIED, which counts as a change that was denied, unless `caller` is an admin or
+  // there is no authentication. `what`: for the message, e.g. "uploading a plug-in".
+  absl::Status RequireAdmin(const Caller& caller, absl::string_view what) const;
   void RecordRefusal(const MethodAccess& access, const absl::Status& status);
 
   // What the HTTP port puts into a call that it makes for a client with a certificate. A secret of
@@ -101,10 +104,6 @@ class Gatekeeper {
 
 // Whether a caller of `role` may what needs one of `roles`.
 bool RoleMay(v1::Role role, const std::vector<v1::Role>& roles);
-
-// PERMISSION_DENIED unless `caller` is an admin, or there is no authentication. `what`: for the
-// message, e.g. "uploading a plug-in".
-absl::Status RequireAdmin(const Caller& caller, absl::string_view what);
 
 }  // namespace plumbline::server
 

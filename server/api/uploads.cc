@@ -104,7 +104,9 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
     return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),
                       absl::StrCat("0 to ", kMaxFileBytes));
   }
-  if (request.plugin()) PLUMBLINE_RETURN_IF_ERROR(RequireAdmin(caller, "uploading a plug-in"));
+  if (request.plugin()) {
+    PLUMBLINE_RETURN_IF_ERROR(api_.gatekeeper->RequireAdmin(caller, "uploading a plug-in"));
+  }
   if (request.plugin() && !api_.takes_plugin_uploads) {
     return FieldError("plugin", "this server takes no uploaded plug-ins", "false");
   }

@@ -14,7 +14,12 @@ const COLUMNS: Column<AuditEvent>[] = [
   { id: "method", heading: "Call", width: "minmax(14rem, 1fr)", value: ({ method }) => method },
   { id: "resource", heading: "On", width: "12rem", value: ({ resource }) => resource },
   { id: "code", heading: "Code", width: "5rem", numeric: true, value: ({ code }) => code },
-  { id: "message", heading: "Answer", width: "minmax(12rem, 1fr)", value: ({ message }) => message },
+  {
+    id: "message",
+    heading: "Answer",
+    width: "minmax(12rem, 1fr)",
+    value: ({ message, count }) => (count > 1n ? `${message} (${count} times)` : message),
+  },
 ];
 
 export default function Audit() {

@@ -73,7 +73,7 @@ class Parser {
           "plumbline: ", Quoted(argv[i]), " is not UTF-8, which all that is asked for must be"));
     }
     try {
-      app_.parse(argc, argv);
+      ParseCommandWords(&app_, argc, argv);
     } catch (const CLI::CallForHelp&) {
       return HelpText{app_.help()};
     } catch (const CLI::CallForVersion& version) {

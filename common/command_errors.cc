@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -174,6 +175,34 @@ std::string ErrorText(const Parsed& parsed, const CLI::ParseError& error) {
   return text.empty() ? error.what() : text;
 }
 
+// The option of this name, "--wait", that takes a value, or that takes none; null if there is none.
+const CLI::Option* FindFlag(const Parsed& parsed, absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "--") || name.empty()) return nullptr;
+  for (const CLI::Option* option : parsed.Options()) {
+    if (option->check_lname(std::string(name))) return option;
+  }
+  return nullptr;
+}
+
+void CheckValues(const CLI::App& app, const std::vector<absl::string_view>& words) {
+  const Parsed parsed(app);
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::pair<absl::string_view, absl::string_view> halves =
+        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    const CLI::Option* const option = FindFlag(parsed, halves.first);
+    if (option == nullptr || option->get_items_expected_max() == 0 || !halves.second.empty())
+      continue;
+    const bool has_equals = words[i].size() > halves.first.size();
+    const bool next_is_flag =
+        i + 1 < words.size() &&
+        FindFlag(parsed, words[i + 1].substr(0, words[i + 1].find('='))) != nullptr;
+    if (has_equals || next_is_flag) {
+      throw CLI::ArgumentMismatch::TypedAtLeast(option->get_name(), 1, option->get_type_name());
+    }
+    ++i;  // Its value.
+  }
+}
+
 std::string LimitsText(absl::string_view kind, const std::string& least, const std::string& most) {
   if (most.empty())
     return least.empty() ? std::string(kind) : absl::StrCat(kind, ", ", least, " or more");
@@ -181,6 +210,19 @@ std::string LimitsText(absl::string_view kind, const std::string& least, const s
 }
 
 }  // namespace
+
+void ParseCommandWords(CLI::App* app, int argc, const char* const* argv) {
+  const std::vector<absl::string_view> words(argv + std::min(argc, 1), argv + argc);
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::Success&) {
+    throw;
+  } catch (const CLI::ParseError&) {
+    CheckValues(*app, words);
+    throw;
+  }
+  CheckValues(*app, words);
+}
 
 std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
   const Parsed parsed(app);

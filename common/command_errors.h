@@ -11,6 +11,10 @@
 
 namespace plumbline {
 
+// Parses as app->parse does, and throws what that throws. Besides, "--flag=" without a value and a
+// flag where another one's value is due are errors: CLI11 takes the next word for the value.
+void ParseCommandWords(CLI::App* app, int argc, const char* const* argv);
+
 // What `error`, which parsing with `app` threw, says to who typed the words, e.g.
 //   plumbline submit block-replay: --block: "x" is not a whole number, 0 or more
 //   See plumbline submit block-replay --help

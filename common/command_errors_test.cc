@@ -18,6 +18,8 @@ class CommandErrorsTest : public testing::Test {
     app_.add_option("--grace", grace_)->transform(Number(0, 86400));
     app_.add_option("--quota", quota_)->transform(Bytes());
     app_.add_option("--unchecked", unchecked_);
+    app_.add_option("--name", name_);
+    app_.add_flag("--wait", wait_);
   }
 
   // The first line of what is said; empty where all is accepted.
@@ -30,7 +32,7 @@ class CommandErrorsTest : public testing::Test {
     std::vector<const char*> pointers;
     for (const std::string& word : words) pointers.push_back(word.c_str());
     try {
-      app_.parse(static_cast<int>(pointers.size()), pointers.data());
+      ParseCommandWords(&app_, static_cast<int>(pointers.size()), pointers.data());
     } catch (const CLI::ParseError& error) {
       const std::string text = ParseErrorText(app_, error);
       const size_t end = text.find('\n');
@@ -41,7 +43,8 @@ class CommandErrorsTest : public testing::Test {
   }
 
   CLI::App app_;
-  std::string server_;
+  std::string server_, name_;
+  bool wait_ = false;
   int threads_ = 0, status_ = 0, unchecked_ = 0;
   int64_t offset_ = 0, quota_ = 0;
   double grace_ = 0;
@@ -82,6 +85,17 @@ TEST_F(CommandErrorsTest, WordsThatNothingTakesComeBeforeWhatIsMissing) {
   EXPECT_EQ(Parse({"--nothing-like-it"}), "program: there is no flag \"--nothing-like-it\"");
   EXPECT_EQ(Parse({"word"}), "program: \"word\" is one word too many");
   EXPECT_EQ(Parse({"--threads"}), "program: --threads: needs a value");
+}
+
+TEST_F(CommandErrorsTest, NoWordIsTakenForTheValueOfAnotherFlag) {
+  EXPECT_EQ(Parse({"--threads=", "4"}), "program: --threads: needs a value");
+  EXPECT_EQ(Parse({"--name=", "--threads=4"}), "program: --name: needs a value");
+  EXPECT_EQ(Parse({"--name", "--threads=4"}), "program: --name: needs a value");
+  EXPECT_EQ(Parse({"--name", "--wait"}), "program: --name: needs a value");
+  EXPECT_EQ(Parse({"--name", "--other"}), "");
+  EXPECT_EQ(name_, "--other");
+  EXPECT_EQ(Parse({"--name=--wait", "--wait", "--threads=1"}), "");
+  EXPECT_EQ(name_, "--wait");
 }
 
 }  // namespace

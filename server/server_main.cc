@@ -271,7 +271,7 @@ int ServerMain(int argc, char** argv) {
                  "no store, and end")
       ->transform(WholeNumber(0, INT64_MAX));
   try {
-    app.parse(argc, argv);
+    ParseCommandWords(&app, argc, argv);
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

@@ -296,7 +296,7 @@ int WorkerMain(int argc, char** argv) {
   AddFlags(&app, &flags);
   app.footer(kFooter);
   try {
-    app.parse(argc, argv);
+    ParseCommandWords(&app, argc, argv);
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

@@ -321,6 +321,11 @@ TEST_F(TlsTest, ClientsCanTellWhyThereIsNoConnection) {
   };
   EXPECT_EQ(why(server, files), "");
   EXPECT_EQ(why("localhost:1", files), "");
+  // Without a name server nobody says that there is no such name.
+  const std::string unknown = why("no-such-host.invalid:1", files);
+  EXPECT_TRUE(unknown.empty() ||
+              absl::StartsWith(unknown, "--server: nobody knows the name \"no-such-host.invalid\""))
+      << unknown;
   // Plain text to TLS, and the other port, either way.
   EXPECT_EQ(why(server, {}), absl::StrCat("--ca: missing: ", server,
                                           " speaks TLS; accepted: --ca=FILE, the PEM "

@@ -277,6 +277,10 @@ absl::Status CheckConnection(const std::string& server, const ClientFiles& files
   std::string host = "localhost";
   if (const auto parsed = ParseHostAndPort(server, 1, "server", ""); parsed.ok()) {
     host = parsed->host;
+    if (!IsKnownHost(host)) {
+      return FieldError("--server", absl::StrCat("nobody knows the name ", Quoted(host)),
+                        "a name that this machine can look up, or an address");
+    }
   }
   return files.ca.empty() && files.cert.empty() ? CheckPlain(server, host, limit)
                                                 : CheckTls(server, host, files, limit);

@@ -14,7 +14,8 @@ namespace plumbline {
 // `limit` a step at most. INVALID_ARGUMENT, naming the flag to change, for
 //   - a certificate that is not trusted, has expired, or is of another host;
 //   - TLS asked for where there is none, none where there is, and a port that does not speak gRPC;
-//   - a server that wants a certificate, or does not trust the one that it is shown.
+//   - a server that wants a certificate, or does not trust the one that it is shown;
+//   - a host's name that nobody knows.
 // OK if nobody listens there, or nothing is wrong that can be seen from here.
 absl::Status CheckConnection(const std::string& server, const ClientFiles& files,
                              absl::Duration limit);

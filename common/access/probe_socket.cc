@@ -31,6 +31,15 @@ int ConnectTo(int family, const sockaddr* address, socklen_t size, absl::Duratio
 
 }  // namespace
 
+bool IsKnownHost(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (found != nullptr) freeaddrinfo(found);
+  return error != EAI_NONAME;
+}
+
 std::unique_ptr<ProbeSocket> ProbeSocket::Connect(const std::string& server, absl::Duration limit) {
   int descriptor = -1;
   absl::string_view path = server;

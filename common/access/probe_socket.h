@@ -9,6 +9,10 @@
 
 namespace plumbline {
 
+// False for a name of which those who should know say that there is none; true where they say
+// nothing.
+bool IsKnownHost(const std::string& host);
+
 // A connection that is made to see who answers. One thread.
 class ProbeSocket {
  public:

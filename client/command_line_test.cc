@@ -16,7 +16,6 @@
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 
 namespace plumbline::client {
 namespace {

@@ -3,10 +3,10 @@
 #include <grpc/support/log.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 
 namespace plumbline {
 namespace {

@@ -433,7 +433,9 @@ TEST_F(AccessTest, WhoIsRefusedAgainAndAgainPushesNothingOutOfTheAuditLog) {
 
 TEST_F(AccessTest, NamesWhichAreNotWhatTheyLookLikeAreRefusedWithTheirField) {
   Start();
-  const std::string hidden = "a\xe2\x80\xae" "fdp.exe";
+  const std::string hidden =
+      "a\xe2\x80\xae"
+      "fdp.exe";
   const auto expect_refused = [](const absl::Status& status, const std::string& field) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     const std::vector<FieldViolation> violations = GetFieldViolations(status);
@@ -459,8 +461,9 @@ TEST_F(AccessTest, NamesWhichAreNotWhatTheyLookLikeAreRefusedWithTheirField) {
   v1::DrainWorkerRequest drain;
   drain.set_name("workers/one");
   drain.set_reason(hidden);
-  expect_refused(CallAs("admin", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status(),
-                 "reason");
+  expect_refused(
+      CallAs("admin", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status(),
+      "reason");
   v1::RegisterWorkerRequest worker;
   worker.set_worker_id("one");
   worker.set_incarnation("1");

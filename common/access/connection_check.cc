@@ -7,9 +7,6 @@
 #include <openssl/x509_vfy.h>
 
 #include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

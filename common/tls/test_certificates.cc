@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"

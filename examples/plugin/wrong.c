@@ -29,7 +29,7 @@
 #define HANGS 19         /* at the first call */
 #define EXITS_AT_ONCE 20 /* the same as EXITS, and runs no handler */
 #define KILLS 21         /* the process, by a signal that nobody handles */
-#define PRINTS 22        /* to standard output, when it is loaded and in a call; computes as it should */
+#define PRINTS 22 /* to standard output, when it is loaded and in a call; computes as it should */
 
 static int calls;
 

@@ -1,6 +1,7 @@
 #include "server/access/denied_calls.h"
 
 #include <utility>
+#include <vector>
 
 #include "server/proto_util.h"
 

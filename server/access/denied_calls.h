@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/clock_fake.h"
 #include "server/proto_util.h"

@@ -1,7 +1,6 @@
 """A backup taken while a generation is half done, restored: the same reports, and the generation goes on."""
 
 import json
-import os
 import pathlib
 import re
 import shutil

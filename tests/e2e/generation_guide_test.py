@@ -1,6 +1,5 @@
 """docs/generations.md, word for word: its commands, run in an empty folder with what examples/generation holds."""
 
-import os
 import pathlib
 import re
 import shlex

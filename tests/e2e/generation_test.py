@@ -5,7 +5,6 @@ import os
 import pathlib
 import random
 import re
-import signal
 import struct
 import unittest
 

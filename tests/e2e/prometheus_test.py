@@ -1,7 +1,6 @@
 """Prometheus itself at live daemons: what is shipped scrapes, evaluates, shows and fires."""
 
 import json
-import os
 import pathlib
 import re
 import shutil

@@ -6,7 +6,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import unittest
 
 from tests.e2e import case_results
 from tests.e2e import harness

@@ -1,5 +1,7 @@
 #include "common/host_and_port.h"
 
+#include <arpa/inet.h>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -27,6 +29,14 @@ absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view address, int lowe
     return refuse("has no valid port");
   }
   return HostAndPort{std::string(host), port};
+}
+
+bool IsLoopbackHost(const std::string& host) {
+  in_addr v4;
+  in6_addr v6;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
 }
 
 }  // namespace plumbline

@@ -18,6 +18,9 @@ struct HostAndPort {
 absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view address, int lowest_port,
                                              absl::string_view field, absl::string_view accepted);
 
+// Whether `host` is this machine's alone: 127.0.0.0/8, ::1, localhost. "127.example.com" is not.
+bool IsLoopbackHost(const std::string& host);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMMON_HOST_AND_PORT_H_

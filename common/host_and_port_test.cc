@@ -34,5 +34,15 @@ TEST(HostAndPortTest, WhatIsNoneIsRefusedWithTheFieldAndWhatIsAccepted) {
   EXPECT_TRUE(ParseHostAndPort("host:0", 0, "--listen", "HOST:PORT").ok());
 }
 
+TEST(HostAndPortTest, OnlyAddressesAndLocalhostAreThisMachines) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.255.0.9", "::1"}) {
+    EXPECT_TRUE(IsLoopbackHost(host)) << host;
+  }
+  for (const char* host : {"", "127.example.com", "127.1", "128.0.0.1", "::2", "localhost.example",
+                           "0.0.0.0", "head"}) {
+    EXPECT_FALSE(IsLoopbackHost(host)) << host;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -516,6 +516,7 @@ TEST_F(TlsTest, ClientsShowWhatTheirFilesHoldNow) {
   ClientFiles bad;
   bad.token_file = base_ + "token";
   EXPECT_TRUE(absl::StrContains(refusal("example.com:1", bad), "only under TLS"));
+  EXPECT_TRUE(absl::StrContains(refusal("127.example.com:1", bad), "only under TLS"));
   EXPECT_TRUE(ClientChannels::Load("127.0.0.1:1", bad).ok());
   bad.token_file = base_ + "none";
   EXPECT_TRUE(absl::StrContains(refusal("127.0.0.1:1", bad), "--token-file"));

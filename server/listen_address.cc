@@ -1,13 +1,12 @@
 #include "server/listen_address.h"
 
-#include <arpa/inet.h>
-
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/host_and_port.h"
 #include "common/status.h"
 
 namespace plumbline::server {
@@ -18,14 +17,6 @@ constexpr absl::string_view kForm = "127.0.0.1:PORT, [::1]:PORT, localhost:PORT 
 constexpr size_t kMaxSocketPathBytes = 107;
 
 }  // namespace
-
-bool IsLoopbackHost(const std::string& host) {
-  in_addr v4;
-  in6_addr v6;
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
-  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
-  return host == "localhost";
-}
 
 bool IsLoopbackAddress(absl::string_view address) {
   if (absl::StartsWith(address, "unix:")) return true;

@@ -1,15 +1,10 @@
 #ifndef PLUMBLINE_SERVER_LISTEN_ADDRESS_H_
 #define PLUMBLINE_SERVER_LISTEN_ADDRESS_H_
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace plumbline::server {
-
-// Whether `host` is this machine's alone: 127.0.0.0/8, ::1, localhost.
-bool IsLoopbackHost(const std::string& host);
 
 // OK for "HOST:PORT" with a host of this machine alone (127.0.0.0/8, [::1], localhost) and for
 // "unix:PATH". Others would let anybody in, unless the server `is_protected`, by TLS and by

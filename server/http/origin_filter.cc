@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/host_and_port.h"
 #include "common/status.h"
-#include "server/listen_address.h"
 
 namespace plumbline::server {
 namespace {

@@ -286,7 +286,7 @@ TEST_F(HttpTest, WhatIsNoMethodOfAServiceSaysSo) {
             404);
 }
 
-TEST_F(HttpTest, RefusedConnectionsAreCounted) {
+TEST_F(HttpTest, MetricsHaveTheCountOfRefusedConnections) {
   Start();
   EXPECT_TRUE(absl::StrContains(Http().Get("/metrics")->body,
                                 "\nplumbline_http_refused_connections_total 0\n"));

@@ -306,38 +306,50 @@ TEST_F(TlsTest, AWeakKeyIsRefusedAtTheStartAndNotUsedWhenItComesLater) {
   std::fclose(log);
 }
 
+// What clients say is wrong with the files or the server; "": nothing.
+std::string Reason(const std::string& server, const ClientFiles& files) {
+  const absl::StatusOr<ClientChannels> channels = ClientChannels::Load(server, files);
+  EXPECT_TRUE(channels.ok()) << channels.status();
+  if (!channels.ok()) return "";
+  const absl::Status status = channels->WhyNotConnected();
+  EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
+  return std::string(status.message());
+}
+
+// The same where something is: asked again while a busy machine answers too late.
+std::string AwaitReason(const std::string& server, const ClientFiles& files) {
+  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
+  std::string reason;
+  while (reason.empty() && SystemClock()->Now() < end) reason = Reason(server, files);
+  return reason;
+}
+
 TEST_F(TlsTest, ClientsCanTellWhyThereIsNoConnection) {
   StartServer();
   ClientFiles files;
   files.ca = base_ + "roots.pem";
   Write(files.ca, authority_.certificate());
   const std::string server = absl::StrCat("localhost:", grpc_port_);
-  const auto why = [](const std::string& to, const ClientFiles& with) {
-    const absl::StatusOr<ClientChannels> channels = ClientChannels::Load(to, with);
-    EXPECT_TRUE(channels.ok()) << channels.status();
-    const absl::Status status = channels->WhyNotConnected();
-    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_EQ(why(server, files), "");
-  EXPECT_EQ(why("localhost:1", files), "");
+  const std::string http = absl::StrCat("localhost:", http_port_);
+  EXPECT_EQ(Reason(server, files), "");
+  EXPECT_EQ(Reason("localhost:1", files), "");
   // Without a name server nobody says that there is no such name.
-  const std::string unknown = why("no-such-host.invalid:1", files);
+  const std::string unknown = Reason("no-such-host.invalid:1", files);
   EXPECT_TRUE(unknown.empty() ||
               absl::StartsWith(unknown, "--server: nobody knows the name \"no-such-host.invalid\""))
       << unknown;
   // Plain text to TLS, and the other port, either way.
-  EXPECT_EQ(why(server, {}), absl::StrCat("--ca: missing: ", server,
-                                          " speaks TLS; accepted: --ca=FILE, the PEM "
-                                          "file of whoever signed its certificate"));
-  EXPECT_TRUE(absl::StartsWith(why(absl::StrCat("localhost:", http_port_), files), "--server: "));
-  EXPECT_TRUE(absl::StartsWith(why(absl::StrCat("localhost:", http_port_), {}), "--ca: missing"));
+  EXPECT_EQ(AwaitReason(server, {}), absl::StrCat("--ca: missing: ", server,
+                                                  " speaks TLS; accepted: --ca=FILE, the PEM "
+                                                  "file of whoever signed its certificate"));
+  EXPECT_TRUE(absl::StartsWith(AwaitReason(http, files), "--server: "));
+  EXPECT_TRUE(absl::StartsWith(AwaitReason(http, {}), "--ca: missing"));
   // Another authority.
   const TestAuthority stranger;
   ClientFiles wrong = files;
   wrong.ca = base_ + "stranger.pem";
   Write(wrong.ca, stranger.certificate());
-  const std::string untrusted = why(server, wrong);
+  const std::string untrusted = AwaitReason(server, wrong);
   EXPECT_TRUE(absl::StartsWith(
       untrusted, absl::StrCat("--ca: the certificate that ", server,
                               " shows (CN=server, signed by CN=Test authority) is not trusted by ",
@@ -350,15 +362,13 @@ TEST_F(TlsTest, ClientsCanTellWhyThereIsNoConnection) {
   elsewhere.common_names = {"server"};
   elsewhere.alternative_names = "DNS:head.example,DNS:*.cluster.example,IP:192.0.2.1";
   Install(authority_.Issue(elsewhere));
-  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
-  std::string other_host;
-  while (other_host.empty() && SystemClock()->Now() < end) other_host = why(server, files);
+  const std::string other_host = AwaitReason(server, files);
   EXPECT_TRUE(absl::EndsWith(other_host,
                              "is not for \"localhost\"; accepted: a name that it is for: "
                              "head.example, *.cluster.example, 192.0.2.1"))
       << other_host;
   EXPECT_TRUE(absl::StartsWith(other_host, "--server: ")) << other_host;
-  EXPECT_TRUE(absl::StrContains(why(absl::StrCat("127.0.0.1:", grpc_port_), files),
+  EXPECT_TRUE(absl::StrContains(AwaitReason(absl::StrCat("127.0.0.1:", grpc_port_), files),
                                 "is not for \"127.0.0.1\""));
 }
 
@@ -368,10 +378,8 @@ TEST_F(TlsTest, ClientsCanTellThatTheirCertificateIsAtFault) {
   const std::string server = absl::StrCat("localhost:", grpc_port_);
   ClientFiles files;
   files.ca = options_.tls.client_ca;
-  const auto why = [&] {
-    return std::string(ClientChannels::Load(server, files)->WhyNotConnected().message());
-  };
-  EXPECT_TRUE(absl::StartsWith(why(), absl::StrCat("--cert: missing: ", server)));
+  EXPECT_TRUE(
+      absl::StartsWith(AwaitReason(server, files), absl::StrCat("--cert: missing: ", server)));
   files.cert = base_ + "own.pem";
   files.key = base_ + "own.key";
   const auto show = [&](const TestCertificate& own) {
@@ -379,13 +387,14 @@ TEST_F(TlsTest, ClientsCanTellThatTheirCertificateIsAtFault) {
     Write(files.key, own.key);
   };
   show(authority_.Issue("node-1"));
-  EXPECT_EQ(why(), "");
+  EXPECT_EQ(Reason(server, files), "");
   TestAuthority stranger;
   show(stranger.Issue("node-1"));
+  const std::string untrusted = AwaitReason(server, files);
   EXPECT_TRUE(absl::StartsWith(
-      why(),
+      untrusted,
       absl::StrCat("--cert: ", server, " does not take the certificate in ", files.cert, ";")))
-      << why();
+      << untrusted;
   // What can be told without the server is told before.
   TestSubject weak;
   weak.key = "RSA-1024";
@@ -402,21 +411,19 @@ TEST_F(TlsTest, ClientsCanTellThatThereIsNoTls) {
   ClientFiles files;
   files.ca = base_ + "roots.pem";
   Write(files.ca, authority_.certificate());
-  const auto why = [](const std::string& to, const ClientFiles& with) {
-    return std::string(ClientChannels::Load(to, with)->WhyNotConnected().message());
-  };
   const std::string grpc = absl::StrCat("localhost:", grpc_port_);
   const std::string http = absl::StrCat("localhost:", http_port_);
-  EXPECT_EQ(why(grpc, {}), "");
+  EXPECT_EQ(Reason(grpc, {}), "");
   for (const std::string& server : {grpc, http}) {
-    EXPECT_EQ(why(server, files),
+    EXPECT_EQ(AwaitReason(server, files),
               absl::StrCat("--ca: ", server,
                            " does not speak TLS; accepted: none of --ca, --cert "
                            "and --key; or the address of a server with TLS"));
   }
-  EXPECT_EQ(why(http, {}), absl::StrCat("--server: ", http,
-                                        " is the server's HTTP port, not gRPC's; accepted: "
-                                        "HOST:PORT of the server's --listen, e.g. HOST:7433"));
+  EXPECT_EQ(AwaitReason(http, {}),
+            absl::StrCat("--server: ", http,
+                         " is the server's HTTP port, not gRPC's; accepted: "
+                         "HOST:PORT of the server's --listen, e.g. HOST:7433"));
 }
 
 TEST_F(TlsTest, CertificatesAreReplacedUnderLoadAndNoRequestFails) {

@@ -11,10 +11,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/clock.h"
 #include "common/host_and_port.h"
 
 namespace plumbline {
 namespace {
+
+// How many times the limit of a call all that is received may take.
+constexpr int kLimits = 3;
 
 // A descriptor, or -1.
 int ConnectTo(int family, const sockaddr* address, socklen_t size, absl::Duration limit) {
@@ -64,7 +68,9 @@ std::unique_ptr<ProbeSocket> ProbeSocket::Connect(const std::string& server, abs
       descriptor = ConnectTo(each->ai_family, each->ai_addr, each->ai_addrlen, limit);
     }
   }
-  return descriptor < 0 ? nullptr : std::unique_ptr<ProbeSocket>(new ProbeSocket(descriptor));
+  if (descriptor < 0) return nullptr;
+  const absl::Time end = SteadyClock()->Now() + kLimits * limit;
+  return std::unique_ptr<ProbeSocket>(new ProbeSocket(descriptor, end));
 }
 
 ProbeSocket::~ProbeSocket() { close(descriptor_); }
@@ -80,6 +86,7 @@ bool ProbeSocket::Send(absl::string_view bytes) {
 }
 
 std::string ProbeSocket::Receive() {
+  if (SteadyClock()->Now() >= end_) return "";
   char buffer[16 << 10];
   ssize_t size = -1;
   do {

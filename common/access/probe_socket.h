@@ -17,7 +17,8 @@ bool IsKnownHost(const std::string& host);
 class ProbeSocket {
  public:
   // To "HOST:PORT" or "unix:PATH"; null if nobody takes it within `limit`, which holds for each
-  // call below too.
+  // call below too. After three times that nothing more is received, so that nobody who sends byte
+  // by byte holds up who asks.
   static std::unique_ptr<ProbeSocket> Connect(const std::string& server, absl::Duration limit);
   ~ProbeSocket();
   ProbeSocket(const ProbeSocket&) = delete;
@@ -31,8 +32,10 @@ class ProbeSocket {
   bool ended() const { return ended_; }
 
  private:
-  explicit ProbeSocket(int descriptor) : descriptor_(descriptor) {}
+  ProbeSocket(int descriptor, absl::Time end) : descriptor_(descriptor), end_(end) {}
+
   const int descriptor_;
+  const absl::Time end_;
   bool ended_ = false;
 };
 

@@ -9,8 +9,6 @@
 namespace plumbline::client {
 namespace {
 
-constexpr char kLayoutForm[] = "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES";
-
 // Of `verify` and of `verdict`.
 void AddBundleFolder(CLI::App* command, RecomputeVerdict* flags) {
   command->add_option("BUNDLE", flags->bundle, "Folder that --bundle wrote")->required();

@@ -2,12 +2,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/command_errors.h"
 
 namespace plumbline::client {
 
 CLI::Option* AddRepeated(CLI::App* command, const char* flag, std::vector<std::string>* values,
-                         const char* description) {
+                         const std::string& description) {
   return command->add_option(flag, *values, description)->allow_extra_args(false);
 }
 
@@ -35,7 +36,7 @@ void AddCheckpoint(CLI::App* command, std::string* checkpoint) {
 void AddLayouts(CLI::App* command, const char* description, std::vector<std::string>* layouts,
                 std::vector<std::string>* layout) {
   command->add_option("--layouts", *layouts, description)->delimiter(',')->allow_extra_args(false);
-  AddRepeated(command, "--layout", layout, "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES; repeatable");
+  AddRepeated(command, "--layout", layout, absl::StrCat(kLayoutForm, "; repeatable"));
 }
 
 void AddComposition(CLI::App* command, std::string* composition,

@@ -15,9 +15,12 @@ class Option;
 
 namespace plumbline::client {
 
+// How a layout of one's own is written.
+inline constexpr char kLayoutForm[] = "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES";
+
 // May be given several times, one value each.
 CLI::Option* AddRepeated(CLI::App* command, const char* flag, std::vector<std::string>* values,
-                         const char* description);
+                         const std::string& description);
 // Of every command that makes a job; AddWait: also of those that need not wait for it.
 void AddJobFlags(CLI::App* command, JobFlags* flags);
 void AddWait(CLI::App* command, JobFlags* flags);

@@ -10,8 +10,6 @@
 namespace plumbline::client {
 namespace {
 
-constexpr char kLayoutForm[] = "TEXT,FRAMES,HEIGHT,WIDTH,AUDIO,KEYFRAMES";
-
 void AddBlockReplay(CLI::App* group, CommandTree* tree) {
   CLI::App* command = nullptr;
   auto* flags = tree->Add<SubmitBlockReplay>(

@@ -20,6 +20,7 @@
 #include "client/slurm_worker_check.h"
 #include "client/table.h"
 #include "common/files.h"
+#include "common/host_and_port.h"
 #include "common/random_id.h"
 #include "common/status.h"
 
@@ -64,12 +65,6 @@ absl::StatusOr<SubmitSlurmWorkers> WithDefaults(SubmitSlurmWorkers command) {
     if (error) return absl::UnknownError(absl::StrCat(*path, ": ", error.message()));
   }
   return command;
-}
-
-// Whether a node that is not this machine would look for the coordinator at the wrong place.
-bool IsOfThisMachine(absl::string_view server) {
-  return absl::StartsWith(server, "unix:") || absl::StartsWith(server, "127.") ||
-         absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "[::1]");
 }
 
 // Lines in which one of Slurm's programs says that something is wrong.
@@ -137,7 +132,7 @@ absl::StatusOr<ExitStatus> DoSubmitSlurmWorkers(const SubmitSlurmWorkers& comman
   PLUMBLINE_ASSIGN_OR_RETURN(const SubmitSlurmWorkers complete, WithDefaults(command));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> words,
                              SbatchCommand(complete, server, kScriptName));
-  if (IsOfThisMachine(server)) {
+  if (IsLoopbackAddress(server)) {
     output.PrintError(absl::StrCat("note: at ", server,
                                    " a worker on another node looks for a coordinator of its own "
                                    "node\n"));

@@ -20,6 +20,8 @@ absl::StatusOr<HostAndPort> ParseHostAndPort(absl::string_view address, int lowe
 
 // Whether `host` is this machine's alone: 127.0.0.0/8, ::1, localhost. "127.example.com" is not.
 bool IsLoopbackHost(const std::string& host);
+// The same of an address, "HOST:PORT" or "unix:PATH", that was checked before.
+bool IsLoopbackAddress(absl::string_view address);
 
 }  // namespace plumbline
 

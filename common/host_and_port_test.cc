@@ -42,6 +42,12 @@ TEST(HostAndPortTest, OnlyAddressesAndLocalhostAreThisMachines) {
                            "0.0.0.0", "head"}) {
     EXPECT_FALSE(IsLoopbackHost(host)) << host;
   }
+  for (const char* address : {"localhost:1", "127.0.0.1:7433", "[::1]:7433", "unix:/run/a"}) {
+    EXPECT_TRUE(IsLoopbackAddress(address)) << address;
+  }
+  for (const char* address : {"127.example.com:1", "head:7433", "[::2]:1", "0.0.0.0:7433"}) {
+    EXPECT_FALSE(IsLoopbackAddress(address)) << address;
+  }
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "server/listen_address.h"
 
-#include <string>
-
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -17,13 +14,6 @@ constexpr absl::string_view kForm = "127.0.0.1:PORT, [::1]:PORT, localhost:PORT 
 constexpr size_t kMaxSocketPathBytes = 107;
 
 }  // namespace
-
-bool IsLoopbackAddress(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  absl::string_view host = address.substr(0, address.rfind(':'));
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return IsLoopbackHost(std::string(host));
-}
 
 absl::Status CheckListenAddress(absl::string_view address, absl::string_view field,
                                 bool is_protected) {

@@ -11,8 +11,6 @@ namespace plumbline::server {
 // authentication: FAILED_PRECONDITION. INVALID_ARGUMENT naming `field` for what is no address.
 absl::Status CheckListenAddress(absl::string_view address, absl::string_view field,
                                 bool is_protected);
-// Whether `address`, which CheckListenAddress let pass, is this machine's alone.
-bool IsLoopbackAddress(absl::string_view address);
 
 }  // namespace plumbline::server
 

@@ -33,13 +33,9 @@ constexpr absl::Duration kReadAgainAfter = absl::Seconds(1);
 constexpr unsigned kWatchSeconds = 1;
 constexpr absl::Duration kProbeLimit = absl::Seconds(1);
 
-// Whether what is sent to `server` stays on this machine.
-absl::StatusOr<bool> IsOnThisMachine(absl::string_view server) {
-  if (absl::StartsWith(server, "unix:") && server.size() > 5) return true;
-  PLUMBLINE_ASSIGN_OR_RETURN(
-      const HostAndPort parsed,
-      ParseHostAndPort(server, 1, "--server", "HOST:PORT, [IPV6]:PORT or unix:PATH"));
-  return IsLoopbackHost(parsed.host);
+absl::Status CheckServer(absl::string_view server) {
+  if (absl::StartsWith(server, "unix:") && server.size() > 5) return absl::OkStatus();
+  return ParseHostAndPort(server, 1, "--server", "HOST:PORT, [IPV6]:PORT or unix:PATH").status();
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
@@ -139,7 +135,7 @@ class ClientChannels::Token {
 
 absl::StatusOr<ClientChannels> ClientChannels::Load(const std::string& server,
                                                     const ClientFiles& files) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const bool is_on_this_machine, IsOnThisMachine(server));
+  PLUMBLINE_RETURN_IF_ERROR(CheckServer(server));
   ClientChannels channels;
   channels.server_ = server;
   channels.files_ = files;
@@ -148,7 +144,7 @@ absl::StatusOr<ClientChannels> ClientChannels::Load(const std::string& server,
   const bool tls = !files.ca.empty() || !files.cert.empty();
   if (!files.token_file.empty()) {
     PLUMBLINE_ASSIGN_OR_RETURN(std::string token, ReadToken(files.token_file));
-    if (!tls && !is_on_this_machine) {
+    if (!tls && !IsLoopbackAddress(server)) {
       return FieldError("--token-file", "a token is sent to another machine only under TLS",
                         "--ca=FILE with it");
     }

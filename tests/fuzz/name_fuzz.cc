@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/chosen_name.h"
+#include "common/host_and_port.h"
 #include "common/http_message.h"
 #include "common/utf8.h"
 #include "server/api/file_name.h"

@@ -91,7 +91,9 @@ int RunCommand(const CommandLine& line, const Environment& environment) {
   return ExitStatusOf(result.status());
 }
 
-int RunCommandLine(int argc, const char* const* argv, const Environment& environment) {
+namespace {
+
+int ParseAndRun(int argc, const char* const* argv, const Environment& environment) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (!parsed.ok()) {
     environment.output.PrintError(absl::StrCat(parsed.status().message(), "\n"));
@@ -102,6 +104,16 @@ int RunCommandLine(int argc, const char* const* argv, const Environment& environ
     return kExitPassed;
   }
   return RunCommand(std::get<CommandLine>(*parsed), environment);
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv, const Environment& environment) {
+  const int status = ParseAndRun(argc, argv, environment);
+  if (environment.output.PrintedAll()) return status;
+  environment.output.PrintError(
+      "plumbline: standard output did not take all that was printed; is its disk full?\n");
+  return status == kExitPassed ? kExitServiceFailed : status;
 }
 
 }  // namespace plumbline::client

@@ -203,6 +203,21 @@ TEST_F(CommandsTest, WhatCannotBeWrittenIsToldBeforeAnythingIsDone) {
   EXPECT_FALSE(std::filesystem::exists(TempPath("not")));
 }
 
+TEST_F(CommandsTest, WhatCannotBePrintedIsAFailure) {
+  for (const char* const word : {"faults", "--help"}) {
+    Environment environment;
+    environment.output.out = std::fopen("/dev/full", "w");
+    environment.output.error = std::tmpfile();
+    ASSERT_NE(environment.output.out, nullptr);
+    const char* const words[] = {"plumbline", word};
+    EXPECT_EQ(RunCommandLine(2, words, environment), kExitServiceFailed);
+    EXPECT_THAT(Contents(environment.output.error),
+                HasSubstr("standard output did not take all that was printed"));
+    std::fclose(environment.output.out);
+    std::fclose(environment.output.error);
+  }
+}
+
 TEST_F(CommandsTest, NoFileIsWrittenTwiceAndNoTrialIsLeft) {
   const std::string folder = TempPath("outputs");
   std::filesystem::create_directories(folder);

@@ -28,6 +28,8 @@ struct Output {
     std::fwrite(text.data(), 1, text.size(), out);
     std::fflush(out);
   }
+  // Whether `out` took all that was printed, which a full disk does not.
+  bool PrintedAll() const { return std::fflush(out) == 0 && std::ferror(out) == 0; }
   void PrintError(absl::string_view text) const {
     std::fwrite(text.data(), 1, text.size(), error);
     std::fflush(error);

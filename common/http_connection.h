@@ -125,7 +125,7 @@ struct Shared {
 };
 
 // Who is at the other end, as far as connections are counted: an IPv4 address, or the first half of
-// an IPv6 one. "": this machine, unless `limits` count it, or nobody any more.
+// an IPv6 one. "": loopback, unless `limits` count it, or nobody any more.
 std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits);
 
 // With TLS unless `context` is null.

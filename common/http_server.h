@@ -88,7 +88,7 @@ struct HttpLimits {
   // Of one address, or of one IPv6 network of 64 bits, which is what one client has; a connection
   // above it is closed at once. 0: no limit.
   int max_connections_per_address = 256;
-  // Whether this machine's own addresses have that limit too. A proxy may be there.
+  // Whether loopback addresses have that limit too. A proxy may be there.
   bool limits_loopback = false;
   // How long a client may leave 64 KiB of an answer unread before it counts as stuck.
   absl::Duration stuck_time = absl::Seconds(5);

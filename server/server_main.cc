@@ -220,7 +220,7 @@ int ServerMain(int argc, char** argv) {
       ->transform(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--http-connections", flags.http_connections,
-                 "Connections to --http that one address of another machine may have open; 0: no "
+                 "Connections to --http that one address may have open, loopback any number; 0: no "
                  "limit")
       ->transform(WholeNumber(0))
       ->capture_default_str();

@@ -227,6 +227,12 @@ TEST_F(CommandsTest, NoFileIsWrittenTwiceAndNoTrialIsLeft) {
             kExitBadRequest);
   EXPECT_THAT(error_, HasSubstr("--save-tensors: "));
   EXPECT_THAT(error_, HasSubstr("is what --report writes"));
+  // A bundle's folder holds nothing else, also when the job has ended.
+  const std::string bundle = "--bundle=" + folder + "/";
+  EXPECT_EQ(Run({"submit", "block-replay", "--checkpoint=H3", report.c_str(), bundle.c_str()}),
+            kExitBadRequest);
+  EXPECT_THAT(error_, HasSubstr("--bundle: "));
+  EXPECT_THAT(error_, HasSubstr("is where --report writes"));
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(connections_, 0);
 }

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -56,7 +57,16 @@ class Outputs {
 
   absl::Status CheckFolder(absl::string_view flag, const std::string& folder) {
     PLUMBLINE_RETURN_IF_ERROR(CheckBundleFolder(flag, folder));
-    return CheckOthers(flag, folder);
+    const fs::path wanted = Absolute(folder);
+    for (const auto& [other, written] : written_) {
+      const auto inside =
+          std::mismatch(wanted.begin(), wanted.end(), written.begin(), written.end());
+      if (inside.first != wanted.end()) continue;
+      return FieldError(flag,
+                        absl::StrCat(folder, " is where ", other, " writes ", written.string()),
+                        "a folder that nothing else is written to");
+    }
+    return absl::OkStatus();
   }
 
  private:

@@ -15,7 +15,7 @@ namespace plumbline::client {
 
 // INVALID_ARGUMENT with a violation of the flag for the first file or folder of the request's that
 // cannot be written, that is what another flag reads or writes, or, of a folder, that holds
-// something; and for a bundle whose signing key is none.
+// something or is to; and for a bundle whose signing key is none.
 absl::Status CheckOutputs(const JobRequest& request, const std::string& signing_key);
 
 // The same of a file alone.

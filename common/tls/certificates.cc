@@ -36,6 +36,7 @@ constexpr int kSecurityLevel = 2;
 constexpr std::array<absl::string_view, 3> kCurves = {"prime256v1", "secp384r1", "secp521r1"};
 constexpr absl::string_view kAcceptedKeys =
     "RSA of 2048 to 16384 bits, EC on P-256, P-384 or P-521, or Ed25519";
+constexpr absl::string_view kValid = "one that is valid now; is this machine's clock right?";
 
 std::unique_ptr<BIO, Free> BioOf(const std::string& text) {
   return std::unique_ptr<BIO, Free>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
@@ -151,8 +152,10 @@ absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key, absl:
   }
   if (X509_check_private_key(chain[0].get(), private_key.get()) != 1) {
     ERR_clear_error();
-    return FieldError(key.field, absl::StrCat(key.path, " is not the key of the certificate in ",
-                                              certificate.path));
+    return FieldError(
+        key.field,
+        absl::StrCat(key.path, " is not the key of the certificate in ", certificate.path),
+        "the key of the file's first certificate");
   }
   for (const Certificate& each : chain) {
     PLUMBLINE_RETURN_IF_ERROR(CheckStrength(each.get(), certificate));
@@ -160,11 +163,13 @@ absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key, absl:
   time_t unix_now = absl::ToTimeT(now);
   if (X509_cmp_time(X509_get0_notAfter(chain[0].get()), &unix_now) <= 0) {
     return FieldError(certificate.field,
-                      absl::StrCat("the certificate in ", certificate.path, " has expired"));
+                      absl::StrCat("the certificate in ", certificate.path, " has expired"),
+                      kValid);
   }
   if (X509_cmp_time(X509_get0_notBefore(chain[0].get()), &unix_now) > 0) {
     return FieldError(certificate.field,
-                      absl::StrCat("the certificate in ", certificate.path, " is not valid yet"));
+                      absl::StrCat("the certificate in ", certificate.path, " is not valid yet"),
+                      kValid);
   }
   if (const std::string refusal = Refusal(chain, private_key.get()); !refusal.empty()) {
     return FieldError(certificate.field,

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "common/access/access_file.h"
 #include "common/access/token.h"
 #include "common/files.h"
@@ -25,14 +25,12 @@
 #include "common/status.h"
 #include "proto/google/rpc/error_details.pb.h"
 #include "proto/google/rpc/status.pb.h"
-#include "server/testing/coordinator_fixture.h"
+#include "server/testing/access_fixture.h"
 
 namespace plumbline::server {
 namespace {
 
 using google::protobuf::MethodDescriptor;
-
-const std::vector<std::string> kRoles = {"viewer", "submitter", "worker", "admin"};
 
 std::vector<const MethodDescriptor*> Methods() {
   std::vector<const MethodDescriptor*> methods;
@@ -46,10 +44,6 @@ std::vector<const MethodDescriptor*> Methods() {
     }
   }
   return methods;
-}
-
-std::string PathOf(const MethodDescriptor& method) {
-  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
 }
 
 // The generated table of docs/access.md: method -> words of its "yes" columns.
@@ -68,86 +62,6 @@ std::map<std::string, std::set<std::string>> DocumentedTable() {
   return table;
 }
 
-class AccessTest : public CoordinatorTest {
- protected:
-  AccessTest() {
-    path_ = options_.data_dir + ".access.json";
-    for (const std::string& role : kRoles) Add(role, role);
-    Add("revoked", "admin");
-    Add("expired", "admin", absl::FromUnixSeconds(1));
-    EXPECT_TRUE(RevokeAccess("revoked", absl::FromUnixSeconds(2), &file_).ok());
-    Save();
-    options_.access_file = path_;
-    options_.reload_interval = absl::Milliseconds(20);
-  }
-
-  void Add(const std::string& name, const std::string& role,
-           absl::Time expires = absl::InfiniteFuture()) {
-    AccessEntry entry;
-    entry.name = name;
-    entry.role = ParseRole(role, "role").value();
-    entry.created = absl::FromUnixSeconds(1);
-    entry.expires = expires;
-    tokens_[name] = AddAccess(entry, &file_).value();
-  }
-  void Save() { ASSERT_TRUE(SaveAccessFile(path_, file_).ok()); }
-
-  // What a call of any method comes to. A call that is let in and does not
-  // end by itself is CANCELLED once it has answered.
-  grpc::Status CallMethod(const std::string& path, const std::string& authorization,
-                          const std::string& message = "") {
-    grpc::GenericStub stub(channel_);
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
-    grpc::CompletionQueue queue;
-    const auto call = stub.PrepareCall(&context, path, &queue);
-    const auto wait = [&queue] {
-      void* tag = nullptr;
-      bool ok = false;
-      EXPECT_TRUE(queue.Next(&tag, &ok));
-      return ok;
-    };
-    call->StartCall(nullptr);
-    if (wait()) {
-      const grpc::Slice slice(message);
-      call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-      wait();
-      grpc::ByteBuffer answer;
-      call->Read(&answer, nullptr);
-      // Of a unary call the status has come with it, and this changes nothing.
-      if (wait()) context.TryCancel();
-    }
-    grpc::Status status;
-    call->Finish(&status, nullptr);
-    wait();
-    queue.Shutdown();
-    return status;
-  }
-
-  grpc::Status CallAs(const std::string& name, const MethodDescriptor& method) {
-    return CallMethod(PathOf(method), absl::StrCat("Bearer ", tokens_[name]));
-  }
-
-  template <typename Request, typename Response, typename Stub>
-  absl::StatusOr<Response> CallAs(const std::string& name, Stub* stub,
-                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                               Response*),
-                                  const Request& request) {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    context.AddMetadata("authorization", absl::StrCat("Bearer ", tokens_[name]));
-    Response response;
-    const grpc::Status status = (stub->*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpcStatus(status);
-    return response;
-  }
-
-  std::string path_;
-  AccessFile file_;
-  std::map<std::string, std::string> tokens_;  // By name.
-};
-
 bool IsLetIn(const grpc::Status& status) {
   return status.error_code() != grpc::StatusCode::UNAUTHENTICATED &&
          status.error_code() != grpc::StatusCode::PERMISSION_DENIED;
@@ -160,7 +74,7 @@ TEST_F(AccessTest, EveryMethodWithEveryRole) {
   for (const MethodDescriptor* const method : Methods()) {
     const auto row = documented.find(absl::StrCat(method->service()->name(), "/", method->name()));
     ASSERT_NE(row, documented.end()) << method->full_name();
-    for (const std::string& role : kRoles) {
+    for (const char* const role : kRoles) {
       const grpc::Status status = CallAs(role, *method);
       const bool may = row->second.count(role) > 0;
       EXPECT_EQ(IsLetIn(status), may)
@@ -364,215 +278,6 @@ TEST_F(AccessTest, ALongPollAfterTheTokenWasRevokedGetsNoTask) {
   const absl::StatusOr<v1::AcquireTaskResponse> taken = acquire("admin");
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_TRUE(taken->has_assignment());
-}
-
-TEST_F(AccessTest, EveryChangeIsInTheAuditLogWithWhoMadeItAndSoIsOneThatWasDenied) {
-  Start();
-  const v1::Job job =
-      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).value();
-  v1::DrainWorkerRequest drain;
-  drain.set_name("workers/one");
-  EXPECT_TRUE(absl::IsPermissionDenied(
-      CallAs("submitter", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status()));
-  v1::ListAuditEventsResponse audit;
-  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
-  while (audit.events_size() < 2 && SystemClock()->Now() < end) {
-    audit = CallAs("admin", admin_.get(), &v1::AdminService::Stub::ListAuditEvents,
-                   v1::ListAuditEventsRequest())
-                .value();
-  }
-  ASSERT_EQ(audit.events_size(), 2);
-  EXPECT_EQ(audit.events(1).principal(), "submitter");
-  EXPECT_EQ(audit.events(1).role(), "submitter");
-  EXPECT_EQ(audit.events(1).method(), "plumbline.v1.JobService/CreateJob");
-  EXPECT_EQ(audit.events(1).resource(), job.name());
-  EXPECT_EQ(audit.events(0).method(), "plumbline.v1.AdminService/DrainWorker");
-  EXPECT_EQ(audit.events(0).code(), static_cast<int>(grpc::StatusCode::PERMISSION_DENIED));
-}
-
-TEST_F(AccessTest, WhoIsRefusedAgainAndAgainPushesNothingOutOfTheAuditLog) {
-  Start();
-  ASSERT_TRUE(
-      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).ok());
-  v1::DrainWorkerRequest drain;
-  drain.set_name("workers/one");
-  v1::CreateUploadRequest plugin;
-  plugin.set_file_name("k.so");
-  plugin.set_plugin(true);
-  constexpr int kTimes = 200;
-  for (int i = 0; i < kTimes; ++i) {
-    EXPECT_TRUE(absl::IsPermissionDenied(
-        CallAs("viewer", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status()));
-    // For which the method's own role is enough.
-    EXPECT_TRUE(absl::IsPermissionDenied(
-        CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, plugin)
-            .status()));
-  }
-  const auto audit = [this](size_t at_least) {
-    std::vector<v1::AuditEvent> events;
-    const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
-    do {
-      const auto all = CallAs("admin", admin_.get(), &v1::AdminService::Stub::ListAuditEvents,
-                              v1::ListAuditEventsRequest());
-      events.assign(all->events().begin(), all->events().end());
-    } while (events.size() < at_least && SystemClock()->Now() < end);
-    return events;
-  };
-  ASSERT_EQ(audit(3).size(), 3u);
-  // What was counted is not lost with the process.
-  coordinator_.reset();
-  Start();
-  const std::vector<v1::AuditEvent> events = audit(5);
-  ASSERT_EQ(events.size(), 5u);
-  for (const int i : {0, 1}) {
-    EXPECT_EQ(events[i].code(), static_cast<int>(grpc::StatusCode::PERMISSION_DENIED));
-    EXPECT_EQ(events[i].count(), kTimes - 1);
-    EXPECT_TRUE(events[i].has_first_time());
-  }
-}
-
-TEST_F(AccessTest, NamesWhichAreNotWhatTheyLookLikeAreRefusedWithTheirField) {
-  Start();
-  const std::string hidden =
-      "a\xe2\x80\xae"
-      "fdp.exe";
-  const auto expect_refused = [](const absl::Status& status, const std::string& field) {
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    const std::vector<FieldViolation> violations = GetFieldViolations(status);
-    ASSERT_EQ(violations.size(), 1u) << status;
-    EXPECT_EQ(violations[0].field, field);
-    EXPECT_TRUE(absl::StrContains(violations[0].description, "no control, format or invisible"))
-        << status;
-  };
-  v1::CreateUploadRequest upload;
-  upload.set_file_name(hidden);
-  expect_refused(
-      CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, upload)
-          .status(),
-      "file_name");
-  const v1::Job job =
-      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, Replay({"tiny"})).value();
-  v1::CancelJobRequest cancel;
-  cancel.set_name(job.name());
-  cancel.set_reason(hidden);
-  expect_refused(
-      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CancelJob, cancel).status(),
-      "reason");
-  v1::DrainWorkerRequest drain;
-  drain.set_name("workers/one");
-  drain.set_reason(hidden);
-  expect_refused(
-      CallAs("admin", admin_.get(), &v1::AdminService::Stub::DrainWorker, drain).status(),
-      "reason");
-  v1::RegisterWorkerRequest worker;
-  worker.set_worker_id("one");
-  worker.set_incarnation("1");
-  worker.mutable_capabilities()->mutable_device()->set_kind(v1::DEVICE_KIND_CPU);
-  worker.mutable_capabilities()->mutable_device()->set_memory_bytes(1);
-  for (const bool attempt : {false, true}) {
-    v1::RegisterWorkerRequest bad = worker;
-    (*(attempt ? bad.mutable_attempt_labels() : bad.mutable_labels()))["rack"] = hidden;
-    expect_refused(
-        CallAs("worker", workers_.get(), &v1::WorkerService::Stub::RegisterWorker, bad).status(),
-        attempt ? "attempt_labels[rack]" : "labels[rack]");
-  }
-  v1::CreateJobRequest placed = Replay({"tiny"});
-  placed.mutable_spec()->mutable_placement()->set_device_class(hidden);
-  expect_refused(
-      CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, placed).status(),
-      "spec.placement.device_class");
-  v1::CreateJobRequest path = Replay({"tiny"});
-  path.mutable_spec()->set_checkpoint(hidden);
-  expect_refused(CallAs("submitter", jobs_.get(), &v1::JobService::Stub::CreateJob, path).status(),
-                 "spec.checkpoint");
-}
-
-TEST_F(AccessTest, PluginsAreUploadedByAdminsAlone) {
-  options_.takes_plugin_uploads = true;
-  Start();
-  v1::CreateUploadRequest request;
-  request.set_file_name("k.so");
-  request.set_size_bytes(10);
-  request.set_plugin(true);
-  const auto create = &v1::ArtifactService::Stub::CreateUpload;
-  EXPECT_TRUE(
-      absl::IsPermissionDenied(CallAs("submitter", artifacts_.get(), create, request).status()));
-  EXPECT_TRUE(CallAs("admin", artifacts_.get(), create, request).ok());
-  request.set_plugin(false);
-  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), create, request).ok());
-}
-
-TEST_F(AccessTest, AnUploadBelongsToWhoBeganIt) {
-  Add("other", "submitter");
-  Save();
-  Start();
-  v1::CreateUploadRequest request;
-  request.set_file_name("f");
-  request.set_size_bytes(1);
-  v1::WriteUploadRequest write;
-  write.set_name(
-      CallAs("submitter", artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, request)
-          ->name());
-  write.set_data("x");
-  const auto method = &v1::ArtifactService::Stub::WriteUpload;
-  EXPECT_TRUE(absl::IsNotFound(CallAs("other", artifacts_.get(), method, write).status()));
-  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), method, write).ok());
-}
-
-TEST_F(AccessTest, RatesStreamsAndUploadsOfOnePrincipalAreLimited) {
-  options_.clock = &fake_clock_;
-  options_.limits.calls_per_second = 2;
-  options_.limits.streams = 3;
-  options_.limits.open_upload_bytes = 100;
-  Start();
-  const auto list = [this](const std::string& name) {
-    return CallAs(name, jobs_.get(), &v1::JobService::Stub::ListJobs, v1::ListJobsRequest())
-        .status();
-  };
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(list("viewer").ok()) << i;
-  const absl::Status limited = list("viewer");
-  EXPECT_TRUE(absl::IsResourceExhausted(limited)) << limited;
-  EXPECT_EQ(GetReason(limited), "RATE_LIMIT");
-  EXPECT_TRUE(list("submitter").ok());
-  fake_clock_.Advance(absl::Seconds(1));
-  EXPECT_TRUE(list("viewer").ok());
-  EXPECT_TRUE(list("viewer").ok());
-  EXPECT_FALSE(list("viewer").ok());
-
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::unique_ptr<grpc::ClientReader<v1::WatchJobsResponse>>> streams;
-  const auto open = [&] {
-    contexts.push_back(std::make_unique<grpc::ClientContext>());
-    SetDeadline(contexts.back().get());
-    contexts.back()->AddMetadata("authorization", "Bearer " + tokens_["admin"]);
-    streams.push_back(jobs_->WatchJobs(contexts.back().get(), v1::WatchJobsRequest()));
-    v1::WatchJobsResponse response;
-    return streams.back()->Read(&response);
-  };
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(open());
-  EXPECT_FALSE(open());
-  EXPECT_EQ(GetReason(FromGrpcStatus(streams.back()->Finish())), "QUOTA");
-  // One that ends makes room.
-  contexts[0]->TryCancel();
-  const absl::Time end = SystemClock()->Now() + absl::Minutes(1);
-  bool opened = false;
-  while (!opened && SystemClock()->Now() < end) {
-    fake_clock_.Advance(absl::Seconds(1));
-    opened = open();
-  }
-  EXPECT_TRUE(opened);
-  for (auto& context : contexts) context->TryCancel();
-
-  v1::CreateUploadRequest upload;
-  upload.set_file_name("f");
-  upload.set_size_bytes(60);
-  const auto create = &v1::ArtifactService::Stub::CreateUpload;
-  fake_clock_.Advance(absl::Minutes(1));
-  EXPECT_TRUE(CallAs("submitter", artifacts_.get(), create, upload).ok());
-  const absl::Status full = CallAs("submitter", artifacts_.get(), create, upload).status();
-  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
-  EXPECT_EQ(GetReason(full), "QUOTA");
-  EXPECT_TRUE(CallAs("admin", artifacts_.get(), create, upload).ok());
 }
 
 TEST_F(AccessTest, ATicketOpensOneArtifactForSomeMinutesAndNothingElse) {

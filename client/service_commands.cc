@@ -34,7 +34,7 @@ absl::StatusOr<Enum> ParseWord(absl::string_view flag, absl::string_view word,
                                absl::string_view prefix, bool (*parse)(absl::string_view, Enum*),
                                std::string (*name)(Enum), int count) {
   const std::string upper = absl::StrReplaceAll(absl::AsciiStrToUpper(word), {{"-", "_"}});
-  Enum value;
+  Enum value = {};
   if (parse(absl::StrCat(prefix, upper), &value) && value != Enum{}) return value;
   std::vector<std::string> words;
   for (int i = 1; i < count; ++i) words.push_back(name(static_cast<Enum>(i)));

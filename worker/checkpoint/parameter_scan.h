@@ -22,8 +22,8 @@ struct Figures {
   // projection, else the whole tensor. Float64 sums in a fixed order, so that equal rows give equal
   // bits wherever they stand.
   std::vector<double> part_norms;
-  // The sum, modulo 2^64, of a hash of each row's norm: the same for the same rows in any order,
-  // and additive over tensors.
+  // The sum, modulo 2^64, of a hash of each row's values, bit for bit: the same for the same rows
+  // in any order, and additive over tensors.
   uint64_t row_sum = 0;
 
   // Hex digest of `part_norms`, to 12 decimal digits.
@@ -47,8 +47,8 @@ class ParameterScan {
 
  private:
   void Take(absl::Span<const uint8_t> bytes);
-  template <typename Load>
-  void Measure(absl::Span<const uint8_t> bytes, int64_t value_bytes, Load load);
+  template <int kValueBytes, typename Load>
+  void Measure(absl::Span<const uint8_t> bytes, Load load);
   void EndRow();
 
   const DType type_;
@@ -59,6 +59,7 @@ class ParameterScan {
   Sha256 hash_;
   // Of the row that is being read: sums of squares, a fixed lane for each value.
   double lanes_[8] = {};
+  uint64_t lane_hashes_[8] = {};
   double part_square_ = 0;
   double square_ = 0;
   Figures figures_;

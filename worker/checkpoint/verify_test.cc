@@ -401,5 +401,31 @@ TEST(ParameterScanTest, PiecesInAnyOrderGiveTheSameFigures) {
   }
 }
 
+// Rows in another order have the same sum. A bit that changed is no other order: not a sign's, and
+// not one so low that the row's norm is the same.
+TEST(ParameterScanTest, RowSumIsOfTheRowsBits) {
+  constexpr int64_t kRows = 3;
+  std::vector<float> values = {1e10f, 1e-10f, -0.0f, 3, 1, 2, -4, 0.5f, 7, 0, 0, -1};
+  const int64_t row_bytes = static_cast<int64_t>(values.size() / kRows * sizeof(float));
+  const auto row_sum = [&](const std::vector<float>& of) {
+    ParameterScan scan(DType::kF32, kRows, row_bytes, 1);
+    scan.Add(0, absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(of.data()),
+                                    of.size() * sizeof(float)));
+    return scan.Finish().row_sum;
+  };
+  const uint64_t expected = row_sum(values);
+  std::vector<float> rotated = values;
+  std::rotate(rotated.begin(), rotated.begin() + 4, rotated.end());
+  EXPECT_EQ(row_sum(rotated), expected);
+  for (size_t bit = 0; bit < values.size() * 32; ++bit) {
+    std::vector<float> flipped = values;
+    uint32_t bits;
+    std::memcpy(&bits, &flipped[bit / 32], sizeof(bits));
+    bits ^= 1u << bit % 32;
+    std::memcpy(&flipped[bit / 32], &bits, sizeof(bits));
+    EXPECT_NE(row_sum(flipped), expected) << "bit " << bit;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::checkpoint

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/byte_size.h"
 #include "common/nearest_word.h"
 #include "common/status.h"
 
@@ -261,19 +262,18 @@ CLI::Validator Number(double least, double most) {
 }
 
 CLI::Validator Bytes() {
-  const CLI::AsSizeValue convert(/*kb_is_1000=*/false);
   return CLI::Validator(
-      [convert](std::string& text) -> std::string {
-        const std::string written = text;
-        try {
-          int64_t bytes;
-          if (convert(text).empty() && absl::SimpleAtoi(text, &bytes) && bytes >= 0) return "";
-        } catch (const CLI::ValidationError&) {
-          // Its words do not name the option.
+      [](std::string& text) -> std::string {
+        if (text == "0") return "";
+        const absl::StatusOr<int64_t> bytes = ParseByteSize(text, "");
+        if (!bytes.ok()) {
+          return absl::StrCat(Quoted(text),
+                              " is not a number of bytes, e.g. 1073741824, 1GiB or 1GB");
         }
-        return absl::StrCat(Quoted(written), " is not a number of bytes, e.g. 1073741824 or 1GiB");
+        text = absl::StrCat(*bytes);
+        return "";
       },
-      convert.get_description());
+      "");
 }
 
 }  // namespace plumbline

@@ -26,7 +26,7 @@ std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error);
 // unless others are given.
 CLI::Validator WholeNumber(int64_t least = INT32_MIN, int64_t most = INT32_MAX);
 CLI::Validator Number(double least, double most);
-// Bytes, also as 200GiB; the option gets the number.
+// Bytes as byte_size.h reads them, or 0; the option gets the number.
 CLI::Validator Bytes();
 
 }  // namespace plumbline

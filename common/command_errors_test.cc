@@ -65,7 +65,7 @@ TEST_F(CommandErrorsTest, ValuesAreToldByWhatTheyMayBe) {
   for (const char* wrong : {"x", "-1", "1XB", "9223372036854775808", "99999999999TiB"}) {
     EXPECT_EQ(Parse({std::string("--quota=") + wrong}),
               std::string("program: --quota: \"") + wrong +
-                  "\" is not a number of bytes, e.g. 1073741824 or 1GiB");
+                  "\" is not a number of bytes, e.g. 1073741824, 1GiB or 1GB");
   }
   EXPECT_EQ(Parse({"--unchecked=x"}), "program: --unchecked: \"x\" is no value of type INT");
 }
@@ -76,6 +76,10 @@ TEST_F(CommandErrorsTest, ValuesThatMayBeArrive) {
   EXPECT_EQ(grace_, 0.5);
   EXPECT_EQ(quota_, 2048);
   EXPECT_EQ(status_, 255);
+  EXPECT_EQ(Parse({"--quota=2GB"}), "");
+  EXPECT_EQ(quota_, 2'000'000'000);
+  EXPECT_EQ(Parse({"--quota=0"}), "");
+  EXPECT_EQ(quota_, 0);
 }
 
 TEST_F(CommandErrorsTest, WordsThatNothingTakesComeBeforeWhatIsMissing) {

@@ -1,6 +1,6 @@
 // Short texts that the worker takes apart: compositions, layouts, generators, sizes.
+#include "common/byte_size.h"
 #include "tests/fuzz/input.h"
-#include "worker/byte_size.h"
 #include "worker/h3/composition.h"
 #include "worker/h3/layout.h"
 #include "worker/h3/noise_generator.h"
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = h3::ParseRng(h3::FormatRng(*rng), "rng");
     FUZZ_REQUIRE(again.ok() && *again == *rng);
   }
-  if (const auto bytes = worker::ParseByteSize(text, "memory"); bytes.ok()) {
+  if (const auto bytes = ParseByteSize(text, "memory"); bytes.ok()) {
     FUZZ_REQUIRE(*bytes > 0);
   }
   return 0;

@@ -1,10 +1,10 @@
-#include "worker/byte_size.h"
+#include "common/byte_size.h"
 
 #include <gtest/gtest.h>
 
 #include "common/status.h"
 
-namespace plumbline::worker {
+namespace plumbline {
 namespace {
 
 TEST(ByteSizeTest, ReadsWhatPeopleWrite) {
@@ -25,4 +25,4 @@ TEST(ByteSizeTest, RefusesTheRest) {
 }
 
 }  // namespace
-}  // namespace plumbline::worker
+}  // namespace plumbline

@@ -1,4 +1,4 @@
-#include "worker/byte_size.h"
+#include "common/byte_size.h"
 
 #include <limits>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
-namespace plumbline::worker {
+namespace plumbline {
 namespace {
 
 constexpr std::pair<absl::string_view, int64_t> kUnits[] = {
@@ -44,4 +44,4 @@ absl::StatusOr<int64_t> ParseByteSize(absl::string_view text, absl::string_view 
   return error;
 }
 
-}  // namespace plumbline::worker
+}  // namespace plumbline

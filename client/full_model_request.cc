@@ -160,8 +160,9 @@ absl::StatusOr<JobRequest> VerdictRequest(const RecomputeVerdict& flags,
                                           const InputResolver& resolve) {
   std::error_code error;
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(flags.bundle, error)) {
-    names.insert(entry.path().filename().string());
+  for (auto at = std::filesystem::directory_iterator(flags.bundle, error);
+       !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    names.insert(at->path().filename().string());
   }
   if (error || names.empty()) {
     return FieldError("BUNDLE",

@@ -98,10 +98,11 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(
     std::error_code error;
     std::filesystem::create_directories(path, error);
     if (error) return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
-    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-      if (known.contains(absl::StrCat(kind, "/", entry.path().filename().string()))) continue;
+    for (auto at = std::filesystem::directory_iterator(path, error);
+         !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+      if (known.contains(absl::StrCat(kind, "/", at->path().filename().string()))) continue;
       std::error_code ignored;
-      std::filesystem::remove(entry.path(), ignored);
+      std::filesystem::remove(at->path(), ignored);
     }
     if (error) return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
   }

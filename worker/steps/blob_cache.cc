@@ -69,10 +69,13 @@ void BlobCache::Trim() {
   std::vector<File> files;
   int64_t total_bytes = 0;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    const int64_t size_bytes = static_cast<int64_t>(entry.file_size(error));
-    if (error) continue;
-    files.push_back({entry.last_write_time(error), size_bytes, entry.path()});
+  for (auto at = fs::directory_iterator(folder_, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    // Another process may just have removed it.
+    std::error_code gone;
+    const int64_t size_bytes = static_cast<int64_t>(at->file_size(gone));
+    if (gone) continue;
+    files.push_back({at->last_write_time(gone), size_bytes, at->path()});
     total_bytes += size_bytes;
   }
   if (total_bytes <= max_bytes_) return;

@@ -1,16 +1,9 @@
 #include "common/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-#include <netinet/in.h>
-#include <prometheus/gauge.h>
-#include <prometheus/registry.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,12 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "common/diagnostic_handlers.h"
+#include "common/raw_client.h"
 
 namespace plumbline {
 namespace {
@@ -129,161 +121,6 @@ TEST(HttpServerTest, StopEndsServingAndMayBeRepeated) {
   server.Stop();
   httplib::Client client = ClientOf(server);
   EXPECT_FALSE(client.Get("/"));
-}
-
-// A client that says what it wants to, when it wants to.
-class RawClient {
- public:
-  explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    // Generous: it only ever decides that a test fails.
-    const timeval limit = {60, 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-  }
-  RawClient(RawClient&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
-  RawClient& operator=(RawClient&&) = delete;
-  ~RawClient() {
-    if (socket_ >= 0) close(socket_);
-  }
-
-  void Send(const std::string& text) const {
-    send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
-  }
-
-  // What comes until `end` has come; all until the server closes if it never does.
-  std::string ReadUntil(const std::string& end) const {
-    std::string all;
-    char c;
-    while (!absl::EndsWith(all, end) && recv(socket_, &c, 1, 0) == 1) all.push_back(c);
-    return all;
-  }
-  std::string ReadAll() const { return ReadUntil("\n\n\n no such end"); }
-
- private:
-  int socket_;
-};
-
-TEST(HttpServerTest, ClientsThatDawdleStarveNobody) {
-  HttpServer server;
-  server.Handle("GET", "/healthz", [](const HttpRequest&) { return HttpResponse(); });
-  server.Handle("POST", "/post", [](const HttpRequest&) { return HttpResponse(); });
-  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
-  std::vector<RawClient> slow;
-  for (int i = 0; i < 200; ++i) {
-    slow.emplace_back(server.port());
-    if (i % 3 == 1) slow.back().Send("GET /healthz HT");
-    if (i % 3 == 2)
-      slow.back().Send("POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
-  }
-  httplib::Client client = ClientOf(server);
-  const auto start = std::chrono::steady_clock::now();
-  const auto result = client.Get("/healthz");
-  ASSERT_TRUE(result);
-  EXPECT_EQ(result->status, 200);
-  // All the slow ones together have not cost a wait.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
-}
-
-TEST(HttpServerTest, DawdlersAreCutOff) {
-  HttpLimits limits;
-  limits.header_timeout = absl::Milliseconds(50);
-  limits.body_timeout = absl::Milliseconds(50);
-  limits.idle_timeout = absl::Milliseconds(50);
-  HttpServer server(limits);
-  server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
-  server.Handle("POST", "/", [](const HttpRequest&) { return HttpResponse(); });
-  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
-  EXPECT_EQ(RawClient(server.port()).ReadAll(), "");
-  const RawClient header(server.port());
-  header.Send("GET / HTTP/1.1\r\nHost: a\r\nA");
-  EXPECT_EQ(header.ReadAll(), "");
-  const RawClient body(server.port());
-  body.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx");
-  EXPECT_EQ(body.ReadAll(), "");
-  const RawClient idle(server.port());
-  idle.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_THAT(idle.ReadAll(), HasSubstr("200 OK"));
-}
-
-TEST(HttpServerTest, AboveTheLimitTheOneThatWaitedLongestGoes) {
-  HttpLimits limits;
-  limits.max_connections = 4;
-  HttpServer server(limits);
-  server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
-  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 8; ++i) clients.emplace_back(server.port());
-  const RawClient newest(server.port());
-  newest.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-  EXPECT_THAT(newest.ReadAll(), HasSubstr("200 OK"));
-  EXPECT_EQ(clients[0].ReadAll(), "");
-}
-
-TEST(HttpServerTest, OneAddressHasItsShareOfConnections) {
-  HttpLimits limits;
-  limits.max_connections_per_address = 3;
-  for (const bool limits_loopback : {true, false}) {
-    limits.limits_loopback = limits_loopback;
-    HttpServer server(limits);
-    server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
-    ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
-    const auto get = [&server] {
-      const RawClient client(server.port());
-      client.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-      return client.ReadAll();
-    };
-    {
-      std::vector<RawClient> held;
-      for (int i = 0; i < 3; ++i) {
-        held.emplace_back(server.port());
-        held.back().Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        EXPECT_THAT(held.back().ReadUntil("\r\n"), HasSubstr("200 OK"));
-      }
-      EXPECT_EQ(get().empty(), limits_loopback);
-      EXPECT_EQ(server.refused_connections(), limits_loopback ? 1 : 0);
-    }
-    // What has been left counts no more.
-    std::string answer;
-    for (int i = 0; i < 3000 && answer.empty(); ++i) {
-      answer = get();
-      if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_THAT(answer, HasSubstr("200 OK"));
-  }
-}
-
-// Who asks for much and reads nothing makes room when it is needed.
-TEST(HttpServerTest, AboveTheLimitOneWhoIsStuckGoesWhereNoneWaits) {
-  HttpLimits limits;
-  limits.max_connections = 4;
-  limits.stuck_time = absl::Milliseconds(50);
-  HttpServer server(limits);
-  server.Handle("GET", "/", [](const HttpRequest&) { return HttpResponse(); });
-  server.Handle("GET", "/much", [](const HttpRequest&) {
-    HttpResponse response;
-    response.body = std::string(64 << 20, 'x');
-    return response;
-  });
-  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.emplace_back(server.port());
-    clients.back().Send("GET /much HTTP/1.1\r\nHost: a\r\n\r\n");
-    EXPECT_THAT(clients.back().ReadUntil("\r\n"), HasSubstr("200 OK"));
-  }
-  // It may come before the others count as stuck.
-  std::string answer;
-  for (int i = 0; i < 600 && answer.empty(); ++i) {
-    const RawClient newest(server.port());
-    newest.Send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    answer = newest.ReadAll();
-    if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  EXPECT_THAT(answer, HasSubstr("200 OK"));
 }
 
 TEST(HttpServerTest, HostileMessages) {
@@ -565,41 +402,6 @@ TEST(HttpServerTest, AReaderThatStopsIsCutOff) {
   ASSERT_TRUE(given_up.WaitForNotificationWithTimeout(absl::Minutes(1)));
   // What is read from now on is what the sockets held then.
   EXPECT_LT(client.ReadAll().size(), static_cast<size_t>(kSize));
-}
-
-TEST(DiagnosticHandlersTest, MetricsHealthAndReadiness) {
-  Metrics metrics;
-  prometheus::BuildGauge()
-      .Name("plumbline_queue_depth")
-      .Register(metrics.registry())
-      .Add({})
-      .Set(4);
-  absl::Mutex mutex;
-  absl::Status ready = absl::UnavailableError("the store is opening");
-  HttpServer server;
-  AddDiagnosticHandlers(
-      &metrics,
-      [&] {
-        absl::MutexLock lock(&mutex);
-        return ready;
-      },
-      &server);
-  ASSERT_TRUE(server.Start("localhost:0").ok());
-  httplib::Client client("localhost", server.port());
-  const auto text = client.Get("/metrics");
-  ASSERT_TRUE(text);
-  EXPECT_EQ(text->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
-  EXPECT_THAT(text->body, HasSubstr("plumbline_queue_depth 4\n"));
-  EXPECT_EQ(client.Get("/healthz")->status, 200);
-  const auto opening = client.Get("/readyz");
-  ASSERT_TRUE(opening);
-  EXPECT_EQ(opening->status, 503);
-  EXPECT_EQ(opening->body, "not ready: the store is opening\n");
-  {
-    absl::MutexLock lock(&mutex);
-    ready = absl::OkStatus();
-  }
-  EXPECT_EQ(client.Get("/readyz")->status, 200);
 }
 
 }  // namespace

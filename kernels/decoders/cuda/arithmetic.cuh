@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "kernels/cuda/elementary.cuh"
 #include "kernels/decoders/cuda/operations.h"
 
@@ -64,9 +65,9 @@ inline unsigned BlocksFor(int64_t count) {
   return static_cast<unsigned>((count + kThreads - 1) / kThreads);
 }
 
-// Calls launch(A()) for the arithmetic of a flavour.
+// launch(A()) for the arithmetic of a flavour.
 template <typename Launch>
-void ForArithmetic(Arithmetic arithmetic, Launch launch) {
+absl::Status ForArithmetic(Arithmetic arithmetic, Launch launch) {
   switch (arithmetic) {
     case Arithmetic::kFloat64:
       return launch(Float64());
@@ -75,6 +76,7 @@ void ForArithmetic(Arithmetic arithmetic, Launch launch) {
     case Arithmetic::kAutocast:
       return launch(Autocast());
   }
+  return absl::InternalError("an arithmetic that there is none of");
 }
 
 }  // namespace plumbline::decoders_cuda

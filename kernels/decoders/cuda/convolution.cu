@@ -105,11 +105,9 @@ class Convolution final : public DecoderOperation {
     if (call.output.NumElements() == 0) return absl::OkStatus();
     Workspace workspace(context.workspace);
     const Scratch scratch(call, Transposed(), workspace);
-    absl::Status done;
-    ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
-      done = Run<decltype(arithmetic)>(Stream(context), call, scratch);
+    return ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
+      return Run<decltype(arithmetic)>(Stream(context), call, scratch);
     });
-    return done;
   }
 
  private:

@@ -125,31 +125,26 @@ class Elementwise final : public DecoderOperation {
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
-    absl::Status done;
     const auto parameter = [&] {
       return call.parameters.empty() ? nullptr : static_cast<const float*>(call.parameters[0].data);
     };
-    ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
+    return ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
       using A = decltype(arithmetic);
       const View<const float> x(call.inputs[0]);
       switch (op_) {
         case OpKind::kDecoderSwiGlu:
-          done = Fill(Stream(context), call.output, SwiGluValue<A>{x, call.output.width});
-          break;
+          return Fill(Stream(context), call.output, SwiGluValue<A>{x, call.output.width});
         case OpKind::kDecoderResidual:
-          done = Fill(Stream(context), call.output,
+          return Fill(Stream(context), call.output,
                       ResidualValue<A>{x, View<const float>(call.inputs[1]), parameter()});
-          break;
         case OpKind::kAppendTokens:
-          done = Fill(Stream(context), call.output,
+          return Fill(Stream(context), call.output,
                       AppendValue{x, parameter(), call.parameters[0].width / call.output.width,
                                   call.output.width});
-          break;
         default:
-          done = Fill(Stream(context), call.output, MeanValue<A>{InputsOf(call)});
+          return Fill(Stream(context), call.output, MeanValue<A>{InputsOf(call)});
       }
     });
-    return done;
   }
 
  private:

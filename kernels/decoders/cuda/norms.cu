@@ -63,15 +63,15 @@ class Norm final : public DecoderOperation {
       return i < call.parameters.size() ? static_cast<const float*>(call.parameters[i].data)
                                         : nullptr;
     };
-    ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
+    return ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
       using A = decltype(arithmetic);
       const auto kernel =
           op_ == OpKind::kDecoderLayerNorm ? NormKernel<A, true> : NormKernel<A, false>;
       kernel<<<static_cast<unsigned>(blocks), kNormThreads, 0, Stream(context)>>>(
           View<const float>(x), vector(0), vector(1), runs, size, call.attributes.epsilon,
           View<float>(call.output), of_heads);
+      return LaunchStatus("a decoder's norm");
     });
-    return LaunchStatus("a decoder's norm");
   }
 };
 

@@ -65,12 +65,12 @@ class Rope final : public DecoderOperation {
     const int64_t count =
         x.batch * x.rows * (x.width / head_width) * (head_width - 3 * frequencies.count);
     if (count == 0) return absl::OkStatus();
-    ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
+    return ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
       RopeKernel<decltype(arithmetic)><<<BlocksFor(count), kThreads, 0, Stream(context)>>>(
           View<const float>(x), View<const double>(call.inputs[1]), frequencies, x.width,
           head_width, count, View<float>(call.output));
+      return LaunchStatus("a decoder's rotary embedding");
     });
-    return LaunchStatus("a decoder's rotary embedding");
   }
 };
 

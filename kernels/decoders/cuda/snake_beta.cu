@@ -97,11 +97,9 @@ class SnakeBeta final : public DecoderOperation {
   }
 
   absl::Status Forward(const ExecutionContext& context, const ForwardCall& call) const override {
-    absl::Status done;
-    ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
-      done = Run<typename decltype(arithmetic)::Real>(context, call);
+    return ForArithmetic(flavour_.arithmetic, [&](auto arithmetic) {
+      return Run<typename decltype(arithmetic)::Real>(context, call);
     });
-    return done;
   }
 
  private:

@@ -2,7 +2,7 @@
  * before it as residual_attn + norm2, forward only.
  *
  *   norm1          x(R, H), scale, shift (3T, H), index(R, 1), weight(1, H)
- *   residual_attn  x(R, H), branch(R, H), gate(3T, H), index(R, 1)  ->  round(x + round(gate branch))
+ *   residual_attn  x(R, H), branch(R, H), gate(3T, H), index(R, 1): round(x + round(gate branch))
  *   norm2          of that sum
  *
  * The sum is an intermediate output: it is written where it is asked for, and the norm reads the
@@ -41,8 +41,7 @@ static void norm_row(const plumbline_node_call* node, const uint16_t* x, int64_t
   const uint16_t* shift = plumbline_row_bf16(&node->inputs[2], table_row, 0);
   const uint16_t* weight = plumbline_row_bf16(&node->parameters[0], 0, 0);
   uint16_t* out = plumbline_row_bf16(&node->output, row, item);
-  const float r =
-      1.0f / sqrtf(sum_of_squares(x, width) / (float)width + node->attributes.epsilon);
+  const float r = 1.0f / sqrtf(sum_of_squares(x, width) / (float)width + node->attributes.epsilon);
   int64_t i;
   for (i = 0; i < width; ++i) {
     const float n =
@@ -81,8 +80,8 @@ static void fused_rows(void* arg, int64_t first, int64_t last) {
     const int64_t item = i / x->rows, row = i % x->rows;
     const uint16_t* from = plumbline_row_bf16(x, row, item);
     const uint16_t* branch = plumbline_row_bf16(&residual->inputs[1], row, item);
-    const uint16_t* gate = plumbline_row_bf16(&residual->inputs[2],
-                                              plumbline_index(&residual->inputs[3], row), 0);
+    const uint16_t* gate =
+        plumbline_row_bf16(&residual->inputs[2], plumbline_index(&residual->inputs[3], row), 0);
     uint16_t* sum = residual->output.data == NULL
                         ? (uint16_t*)call->workspace + i * x->width
                         : plumbline_row_bf16(&residual->output, row, item);
@@ -112,20 +111,50 @@ static const char* const kResidualNorm[] = {"residual_attn", "norm2"};
 
 static const plumbline_kernel kKernels[] = {
     {
-        sizeof(plumbline_kernel), 1, kNorm, PLUMBLINE_CPU, 0, PLUMBLINE_BF16, PLUMBLINE_BOUND,
-        PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-        NULL, NULL, NULL, norm_forward, NULL,
+        sizeof(plumbline_kernel),
+        1,
+        kNorm,
+        PLUMBLINE_CPU,
+        0,
+        PLUMBLINE_BF16,
+        PLUMBLINE_BOUND,
+        PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+        0,
+        {0, 0, 0, 0, 0, 0},
+        NULL,
+        NULL,
+        NULL,
+        norm_forward,
+        NULL,
     },
     {
-        sizeof(plumbline_kernel), 2, kResidualNorm, PLUMBLINE_CPU, 0, PLUMBLINE_BF16,
-        PLUMBLINE_BOUND, PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-        NULL, NULL, fused_workspace, fused_forward, NULL,
+        sizeof(plumbline_kernel),
+        2,
+        kResidualNorm,
+        PLUMBLINE_CPU,
+        0,
+        PLUMBLINE_BF16,
+        PLUMBLINE_BOUND,
+        PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+        0,
+        {0, 0, 0, 0, 0, 0},
+        NULL,
+        NULL,
+        fused_workspace,
+        fused_forward,
+        NULL,
     },
 };
 
 static const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin), "example_norm",
-    "Plumbline examples", "example_norm 1", 2, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    "example_norm",
+    "Plumbline examples",
+    "example_norm 1",
+    2,
+    0,
+    kKernels,
 };
 
 const plumbline_plugin* plumbline_plugin_get(void) { return &kPlugin; }

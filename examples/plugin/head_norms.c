@@ -64,18 +64,24 @@ static plumbline_status forward(const plumbline_call* call) {
 static const char* const kQuery[] = {"q_norm"};
 static const char* const kKey[] = {"k_norm"};
 
-#define KERNEL_OF(nodes)                                                                    \
-  {                                                                                         \
-    sizeof(plumbline_kernel), 1, nodes, PLUMBLINE_CPU, 0, PLUMBLINE_BF16, PLUMBLINE_BOUND,  \
-        PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0}, NULL, NULL,  \
-        NULL, forward, NULL,                                                                \
+#define KERNEL_OF(nodes)                                                                         \
+  {                                                                                              \
+    sizeof(plumbline_kernel), 1, nodes, PLUMBLINE_CPU, 0, PLUMBLINE_BF16, PLUMBLINE_BOUND,       \
+        PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0}, NULL, NULL, NULL, \
+        forward, NULL,                                                                           \
   }
 
 static const plumbline_kernel kKernels[] = {KERNEL_OF(kQuery), KERNEL_OF(kKey)};
 
 static const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin), "example_heads",
-    "Plumbline examples", "example_heads 1", 2, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    "example_heads",
+    "Plumbline examples",
+    "example_heads 1",
+    2,
+    0,
+    kKernels,
 };
 
 const plumbline_plugin* plumbline_plugin_get(void) { return &kPlugin; }

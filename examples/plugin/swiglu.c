@@ -74,14 +74,32 @@ static plumbline_status backward(const plumbline_call* call) {
 static const char* const kNodes[] = {"swiglu"};
 
 static const plumbline_kernel kKernels[] = {{
-    sizeof(plumbline_kernel), 1, kNodes, PLUMBLINE_CPU, 0, PLUMBLINE_BF16, PLUMBLINE_BOUND,
-    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT, 0, {0, 0, 0, 0, 0, 0},
-    NULL, NULL, NULL, forward, backward,
+    sizeof(plumbline_kernel),
+    1,
+    kNodes,
+    PLUMBLINE_CPU,
+    0,
+    PLUMBLINE_BF16,
+    PLUMBLINE_BOUND,
+    PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
+    0,
+    {0, 0, 0, 0, 0, 0},
+    NULL,
+    NULL,
+    NULL,
+    forward,
+    backward,
 }};
 
 static const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin), "example_swiglu",
-    "Plumbline examples", "example_swiglu 1", 1, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    "example_swiglu",
+    "Plumbline examples",
+    "example_swiglu 1",
+    1,
+    0,
+    kKernels,
 };
 
 const plumbline_plugin* plumbline_plugin_get(void) { return &kPlugin; }

@@ -1,9 +1,9 @@
-# ./dev format: clang-format (C++, CUDA, protos) and buildifier (Bazel files).
+# ./dev format: clang-format (C, C++, CUDA, protos) and buildifier (Bazel files).
 
 readonly BUILDIFIER=tools/format/node_modules/.bin/buildifier
 
 clang_format_sources() {
-  find_sources -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.proto'
+  find_sources -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' -o -name '*.proto'
 }
 
 bazel_sources() {

@@ -34,21 +34,31 @@ static const char* const kNodes[] = {"swiglu"};
 
 static const plumbline_kernel kKernels[] = {{
     sizeof(plumbline_kernel),
-    1, kNodes,                                    /* the node, or consecutive nodes */
-    PLUMBLINE_CPU, 0,                             /* or PLUMBLINE_CUDA, compute capability * 10 */
-    PLUMBLINE_BF16,                               /* or PLUMBLINE_F32 */
-    PLUMBLINE_BOUND,                              /* or PLUMBLINE_INTERIM, a stand-in */
+    1,
+    kNodes,          /* the node, or consecutive nodes */
+    PLUMBLINE_CPU,   /* or PLUMBLINE_CUDA */
+    0,               /* or its compute capability * 10 */
+    PLUMBLINE_BF16,  /* or PLUMBLINE_F32 */
+    PLUMBLINE_BOUND, /* or PLUMBLINE_INTERIM, a stand-in */
     PLUMBLINE_REPEATABLE | PLUMBLINE_ROW_INVARIANT,
-    0, {0, 0, 0, 0, 0, 0},                        /* constraints: none */
-    NULL, NULL, NULL,                             /* check, saved_bytes, workspace_bytes */
-    forward, NULL,                                /* no backward yet */
+    0,
+    {0, 0, 0, 0, 0, 0}, /* constraints: none */
+    NULL,               /* check */
+    NULL,               /* saved_bytes */
+    NULL,               /* workspace_bytes */
+    forward,
+    NULL, /* backward: not yet */
 }};
 
 static const plumbline_plugin kPlugin = {
-    PLUMBLINE_PLUGIN_ABI_VERSION, sizeof(plumbline_plugin),
-    "mine",                                       /* --composition=candidate+plugin/mine:swiglu */
-    "my team", "mine 0.1",                        /* who answers for it, and which build this is */
-    1, 0, kKernels,
+    PLUMBLINE_PLUGIN_ABI_VERSION,
+    sizeof(plumbline_plugin),
+    "mine",     /* --composition=candidate+plugin/mine:swiglu */
+    "my team",  /* who answers for it */
+    "mine 0.1", /* which build this is */
+    1,
+    0,
+    kKernels,
 };
 
 const plumbline_plugin* plumbline_plugin_get(void) { return &kPlugin; }

@@ -1,6 +1,7 @@
 # ./dev test: every check that must pass before a change goes in. The last line is 'N passed, N failed, N skipped'.
 
 source tools/dev/format.sh
+source tools/dev/lint.sh
 source tools/dev/package.sh
 source tools/dev/web.sh
 
@@ -115,6 +116,7 @@ test_all() {
   [[ -z "$full" ]] || for part in "${FULL_PARTS[@]}"; do prepare_full_part "$part"; done
 
   run_check formatting check_format
+  run_check python check_python
   run_tests tests -- "${@:-//...}"
   if (($# == 0)); then
     echo "== Dashboard"

@@ -1,7 +1,5 @@
 #include "client/output_check.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -12,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/job_bundle.h"
-#include "common/files.h"
+#include "common/output_path.h"
 #include "common/status.h"
 
 namespace plumbline::client {
@@ -84,16 +82,6 @@ class Outputs {
 };
 
 }  // namespace
-
-absl::Status CheckOutputPath(absl::string_view flag, const std::string& path) {
-  struct stat info = {};
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return FieldError(flag, absl::StrCat(path, " is there and is no regular file"),
-                      "a file's path");
-  }
-  const absl::Status made = AtomicFile::Create(path).status();
-  return made.ok() ? made : FieldError(flag, made.message(), "a file in a folder that is there");
-}
 
 absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder) {
   const fs::path wanted = Absolute(folder);

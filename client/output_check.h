@@ -8,8 +8,7 @@
 #include "client/job_request.h"
 
 // Whether what is to be written can be written, asked before the work that would fill it: by trying
-// to, since permissions alone do not say it (/proc, a name that is too long, a disk mounted
-// read-only). Nothing stays of the trial.
+// to (common/output_path.h). Nothing stays of the trial.
 
 namespace plumbline::client {
 
@@ -18,8 +17,6 @@ namespace plumbline::client {
 // something or is to; and for a bundle whose signing key is none.
 absl::Status CheckOutputs(const JobRequest& request, const std::string& signing_key);
 
-// The same of a file alone.
-absl::Status CheckOutputPath(absl::string_view flag, const std::string& path);
 // The same of a folder that is to be made, with those above it, or is empty.
 absl::Status CheckBundleFolder(absl::string_view flag, const std::string& folder);
 

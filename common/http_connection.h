@@ -124,8 +124,10 @@ struct Shared {
   boost::asio::thread_pool handlers;
 };
 
-// Who is at the other end, as far as connections are counted: an IPv4 address, or the first half of
-// an IPv6 one. "": loopback, unless `limits` count it, or nobody any more.
+// Who has `address`, as far as connections are counted: an IPv4 address, also as IPv6 writes it, or
+// the first half of an IPv6 one, as bytes. "": loopback, unless `limits` count it.
+std::string PeerAt(boost::asio::ip::address address, const HttpLimits& limits);
+// PeerAt the other end. "": nobody is there any more, too.
 std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits);
 
 // With TLS unless `context` is null.

@@ -100,10 +100,7 @@ void Registry::CloseAll(absl::Duration grace) {
   mutex_.Await(absl::Condition(&empty));
 }
 
-std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits) {
-  boost::system::error_code error;
-  boost::asio::ip::address address = socket.remote_endpoint(error).address();
-  if (error) return "";
+std::string PeerAt(boost::asio::ip::address address, const HttpLimits& limits) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     address = make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
   }
@@ -111,6 +108,12 @@ std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits&
   if (address.is_v4()) return address.to_string();
   const auto bytes = address.to_v6().to_bytes();
   return std::string(bytes.begin(), bytes.begin() + bytes.size() / 2);
+}
+
+std::string PeerOf(const boost::asio::ip::tcp::socket& socket, const HttpLimits& limits) {
+  boost::system::error_code error;
+  const boost::asio::ip::address address = socket.remote_endpoint(error).address();
+  return error ? "" : PeerAt(address, limits);
 }
 
 bool Budget::Take(int64_t bytes) {

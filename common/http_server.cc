@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -32,6 +33,10 @@ using net::ip::tcp;
 constexpr int kIoThreads = 2;
 constexpr char kTls12Ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
+// To whoever has one connection too many, whatever is asked for: so without a body.
+constexpr char kRefusal[] =
+    "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+    "Content-Length: 0\r\n\r\n";
 // Until a connection has ended that makes room for another.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
 
@@ -115,20 +120,36 @@ class HttpServer::Impl {
       const std::string peer = http_internal::PeerOf(socket, shared_.limits);
       if (most > 0 && !peer.empty() && shared_.registry.SizeOf(peer) >= most) {
         ++refused_connections_;
-        socket.close(error);
+        Refuse(std::move(socket));
         Accept();
         return;
       }
       const bool full = shared_.registry.size() >= shared_.limits.max_connections;
       if (full && !shared_.registry.CloseOneIdle(shared_.limits.stuck_time)) {
         // All are being answered, and read their answers: the newcomer goes.
-        socket.close(error);
+        Refuse(std::move(socket));
         AcceptLater();
         return;
       }
       http_internal::NewConnection(&shared_, std::move(socket), TlsContext())->Run();
       Accept();
     });
+  }
+
+  // Closes a connection, and says so in one write that waits for nobody. Under TLS it is closed
+  // without a word: to be understood would cost a handshake.
+  void Refuse(tcp::socket socket) const {
+    error_code ignored;
+    if (!tls_) {
+      socket.non_blocking(true, ignored);
+      // A request that has come by now is taken first: closing with bytes unread takes back what
+      // was written.
+      std::array<char, 4096> request;
+      socket.read_some(net::buffer(request), ignored);
+      socket.write_some(net::buffer(kRefusal, sizeof(kRefusal) - 1), ignored);
+      socket.shutdown(tcp::socket::shutdown_send, ignored);
+    }
+    socket.close(ignored);
   }
 
   // Of the identity to use now; null without TLS. On the acceptor's strand.

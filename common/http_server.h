@@ -83,10 +83,11 @@ using HttpExtraHeaders = std::function<HttpHeaders(const HttpRequest&)>;
 // wait for it ends.
 struct HttpLimits {
   // Above it, the connection that has waited longest for a request is closed for a new one; where
-  // none waits, the one that has been stuck longest.
+  // none waits, the one that has been stuck longest; where there is neither, the new one is
+  // refused.
   int max_connections = 4096;
   // Of one address, or of one IPv6 network of 64 bits, which is what one client has; a connection
-  // above it is closed at once. 0: no limit.
+  // above it is refused: closed at once, without TLS with a 503. 0: no limit.
   int max_connections_per_address = 256;
   // Whether loopback addresses have that limit too. A proxy may be there.
   bool limits_loopback = false;

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/raw_client.h"
+#include "common/test_listener.h"
 
 namespace plumbline {
 namespace {
@@ -103,9 +104,10 @@ TEST(HttpServerTest, RefusesAddressesThatAreNone) {
 }
 
 TEST(HttpServerTest, TwoServersDoNotShareAPort) {
+  const std::string host = OwnLoopbackHost();
   HttpServer first;
-  ASSERT_TRUE(first.Start("127.0.0.1:0").ok());
-  const std::string address = absl::StrCat("127.0.0.1:", first.port());
+  ASSERT_TRUE(first.Start(host + ":0").ok());
+  const std::string address = absl::StrCat(host, ":", first.port());
   HttpServer second;
   EXPECT_EQ(second.Start(address).code(), absl::StatusCode::kUnavailable);
   first.Stop();

@@ -1,18 +1,18 @@
 #include "common/listening.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/test_listener.h"
 
 namespace plumbline {
 namespace {
@@ -31,19 +31,11 @@ TEST(ListeningTest, WhatIsNoAddressIsRefusedByItsField) {
 }
 
 TEST(ListeningTest, SaysWhatIsInTheWay) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(bind(listener, generic, size), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  ASSERT_EQ(getsockname(listener, generic, &size), 0);
-  const std::string taken = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  auto listener = std::make_unique<TestListener>();
+  const std::string taken = listener->address();
   EXPECT_EQ(Refusal(taken), "cannot listen on " + taken + ": another process listens there");
   EXPECT_EQ(CheckCanListen(taken, "health").code(), absl::StatusCode::kUnavailable);
-  close(listener);
+  listener.reset();
   EXPECT_EQ(Refusal(taken), "");
   EXPECT_EQ(Refusal("127.0.0.1:0"), "");
   // An address for documentation, which no machine has.

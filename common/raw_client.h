@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,13 @@ class RawClient {
     char c;
     while (!absl::EndsWith(all, end) && recv(socket_, &c, 1, 0) == 1) all.push_back(c);
     return all;
+  }
+  // The next `size` bytes; fewer if the server closes before.
+  std::string Read(size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t read = recv(socket_, bytes.data(), size, MSG_WAITALL);
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(read, 0)));
+    return bytes;
   }
   std::string ReadAll() const { return ReadUntil("\n\n\n no such end"); }
 

@@ -52,12 +52,6 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kHandshakeMs = 10'000;
 constexpr int kLeastPingIntervalMs = 5'000;
 
-HttpLimits HttpLimitsOf(const CoordinatorOptions& options) {
-  HttpLimits limits;
-  limits.max_connections_per_address = options.http_connections_per_address;
-  return limits;
-}
-
 // Ports of `address` replaced by the one that was bound.
 std::string BoundAddress(const std::string& address, int port) {
   if (absl::StartsWith(address, "unix:")) return address;
@@ -74,7 +68,7 @@ class Coordinator::Impl {
         pool_(kBlockingThreads),
         denied_calls_(options_.clock,
                       [this](v1::AuditEvent audit) { StoreDenied(std::move(audit)); }),
-        http_(HttpLimitsOf(options_)) {}
+        http_(options_.http_limits) {}
 
   ~Impl() {
     reloader_.reset();

@@ -26,8 +26,8 @@ struct CoordinatorOptions {
   // Where grpc.health.v1 alone is served, without TLS, for probes that speak none: "HOST:PORT", any
   // address, since it tells nothing else; "": nowhere. `listen` serves it too.
   std::string health;
-  // Connections to it from one address (HttpLimits::max_connections_per_address); 0: no limit.
-  int http_connections_per_address = HttpLimits().max_connections_per_address;
+  // What its clients may cost.
+  HttpLimits http_limits;
   // Folder of the dashboard's files; "": none is served.
   std::string web_dir;
   // Origins whose pages may call the HTTP port from a browser, besides its own.

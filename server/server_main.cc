@@ -23,6 +23,7 @@
 #include "common/grpc_log.h"
 #include "common/http_server.h"
 #include "common/logging.h"
+#include "common/output_path.h"
 #include "common/service_manager.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -123,12 +124,9 @@ absl::Status Run(const Flags& flags, const sigset_t& signals) {
   options.tls = flags.tls;
   options.access_file = flags.access_file;
   options.limits = flags.limits;
-  options.http_connections_per_address = flags.http_connections;
+  options.http_limits.max_connections_per_address = flags.http_connections;
   if (!flags.ready_file.empty()) {
-    const absl::Status made = AtomicFile::Create(flags.ready_file).status();
-    if (!made.ok()) {
-      return FieldError("ready-file", made.message(), "a file in a folder that is there");
-    }
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("ready-file", flags.ready_file));
   }
   options.data_dir = flags.data_dir;
   PLUMBLINE_RETURN_IF_ERROR(ParseKeep("keep-jobs", flags.keep_jobs, &options.retention.keep_jobs));

@@ -25,6 +25,7 @@
 #include "common/files.h"
 #include "common/grpc_log.h"
 #include "common/logging.h"
+#include "common/output_path.h"
 #include "common/service_manager.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -164,10 +165,7 @@ absl::Status Finish(Flags* flags) {
                                ParseByteSize(flags->memory, "memory"));
   }
   if (!flags->ready_file.empty() && !flags->check) {
-    const absl::Status made = AtomicFile::Create(flags->ready_file).status();
-    if (!made.ok()) {
-      return FieldError("ready-file", made.message(), "a file in a folder that is there");
-    }
+    PLUMBLINE_RETURN_IF_ERROR(CheckOutputPath("ready-file", flags->ready_file));
   }
   flags->worker.grace = absl::Seconds(flags->grace_seconds);
   flags->worker.plugin_call_limit = absl::Seconds(flags->plugin_call_seconds);

@@ -7,11 +7,14 @@
 #include <openssl/x509_vfy.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/access/probe_socket.h"
+#include "common/access/server_addresses.h"
 #include "common/host_and_port.h"
 #include "common/status.h"
 #include "common/tls/certificates.h"
@@ -29,8 +32,15 @@ constexpr char kAuthority[] = "--ca=FILE, the PEM file of whoever signed its cer
 // What answered in plain text.
 enum class Answer { kNothing, kHttp2, kHttp1, kTls, kOther };
 
-Answer AnswerInPlainText(const std::string& server, absl::Duration limit) {
-  const auto socket = ProbeSocket::Connect(server, limit);
+// Whom a check is of.
+struct Server {
+  std::string name;  // As it was given.
+  std::string host;  // Whose certificate it should show.
+  ServerAddresses addresses;
+};
+
+Answer AnswerInPlainText(const Server& server, absl::Duration limit) {
+  const auto socket = ProbeSocket::Connect(server.addresses, limit);
   if (socket == nullptr || !socket->Send(kPreface)) return Answer::kNothing;
   const std::string bytes = socket->Receive();
   if (bytes.empty()) return Answer::kNothing;
@@ -178,17 +188,16 @@ class Handshake {
   std::unique_ptr<SSL, Free> ssl_;
 };
 
-Handshake::Result ShakeHands(const std::string& server, const std::string& host,
-                             const ClientFiles& files, absl::Duration limit) {
-  const auto socket = ProbeSocket::Connect(server, limit);
-  return socket == nullptr ? Handshake::Result() : Handshake(host, files).Run(socket.get());
+Handshake::Result ShakeHands(const Server& server, const ClientFiles& files, absl::Duration limit) {
+  const auto socket = ProbeSocket::Connect(server.addresses, limit);
+  return socket == nullptr ? Handshake::Result() : Handshake(server.host, files).Run(socket.get());
 }
 
-absl::Status CheckTrust(const std::string& server, const std::string& host,
-                        const ClientFiles& files, const Handshake::Result& result) {
+absl::Status CheckTrust(const Server& server, const ClientFiles& files,
+                        const Handshake::Result& result) {
   const X509* const certificate = result.certificate.get();
   const std::string whose =
-      absl::StrCat("the certificate that ", server, " shows (", SubjectText(certificate),
+      absl::StrCat("the certificate that ", server.name, " shows (", SubjectText(certificate),
                    ", signed by ", IssuerText(certificate), ")");
   switch (result.verified) {
     case X509_V_OK:
@@ -196,7 +205,7 @@ absl::Status CheckTrust(const std::string& server, const std::string& host,
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return FieldError(
-          "--server", absl::StrCat(whose, " is not for ", Quoted(host)),
+          "--server", absl::StrCat(whose, " is not for ", Quoted(server.host)),
           absl::StrCat("a name that it is for: ", absl::StrJoin(HostNamesOf(certificate), ", ")));
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -214,51 +223,50 @@ absl::Status CheckTrust(const std::string& server, const std::string& host,
 }
 
 // Of the client's own certificate.
-absl::Status CheckOwn(const std::string& server, const ClientFiles& files,
+absl::Status CheckOwn(const Server& server, const ClientFiles& files,
                       const Handshake::Result& result) {
   if (!result.wants_certificate || (result.alert < 0 && !result.ended)) return absl::OkStatus();
   if (files.cert.empty()) {
     return FieldError("--cert",
-                      absl::StrCat("missing: ", server, " wants a certificate of its clients"),
+                      absl::StrCat("missing: ", server.name, " wants a certificate of its clients"),
                       "--cert=FILE and --key=FILE, signed by one that the server's "
                       "--tls-client-ca has");
   }
   return FieldError(
       "--cert",
       absl::StrCat(
-          server, " does not take the certificate in ", files.cert,
+          server.name, " does not take the certificate in ", files.cert,
           result.alert < 0 ? "" : absl::StrCat(": ", SSL_alert_desc_string_long(result.alert))),
       "one that is valid and signed by one that the server's --tls-client-ca has");
 }
 
-absl::Status NoGrpc(const std::string& server) {
-  return FieldError("--server", absl::StrCat(server, " is the server's HTTP port, not gRPC's"),
+absl::Status NoGrpc(const Server& server) {
+  return FieldError("--server", absl::StrCat(server.name, " is the server's HTTP port, not gRPC's"),
                     kGrpcPort);
 }
 
-absl::Status CheckPlain(const std::string& server, const std::string& host, absl::Duration limit) {
+absl::Status CheckPlain(const Server& server, absl::Duration limit) {
   const Answer answer = AnswerInPlainText(server, limit);
   if (answer == Answer::kHttp1) return NoGrpc(server);
   if (answer == Answer::kHttp2) return absl::OkStatus();
   // Servers of TLS end such a connection with an alert, or without a word.
-  if (answer != Answer::kTls && !ShakeHands(server, host, {}, limit).began) {
+  if (answer != Answer::kTls && !ShakeHands(server, {}, limit).began) {
     return absl::OkStatus();
   }
-  return FieldError("--ca", absl::StrCat("missing: ", server, " speaks TLS"), kAuthority);
+  return FieldError("--ca", absl::StrCat("missing: ", server.name, " speaks TLS"), kAuthority);
 }
 
-absl::Status CheckTls(const std::string& server, const std::string& host, const ClientFiles& files,
-                      absl::Duration limit) {
-  const Handshake::Result result = ShakeHands(server, host, files, limit);
+absl::Status CheckTls(const Server& server, const ClientFiles& files, absl::Duration limit) {
+  const Handshake::Result result = ShakeHands(server, files, limit);
   if (!result.began) {
     const Answer answer = AnswerInPlainText(server, limit);
     if (answer == Answer::kNothing || answer == Answer::kTls) return absl::OkStatus();
     return FieldError(files.ca.empty() ? "--cert" : "--ca",
-                      absl::StrCat(server, " does not speak TLS"),
+                      absl::StrCat(server.name, " does not speak TLS"),
                       "none of --ca, --cert and --key; or the address of a server with TLS");
   }
   if (result.certificate != nullptr) {
-    PLUMBLINE_RETURN_IF_ERROR(CheckTrust(server, host, files, result));
+    PLUMBLINE_RETURN_IF_ERROR(CheckTrust(server, files, result));
   }
   PLUMBLINE_RETURN_IF_ERROR(CheckOwn(server, files, result));
   if (result.done && result.alert < 0 && !result.ended && !result.chose_http2)
@@ -270,17 +278,17 @@ absl::Status CheckTls(const std::string& server, const std::string& host, const 
 
 absl::Status CheckConnection(const std::string& server, const ClientFiles& files,
                              absl::Duration limit) {
-  // As gRPC names a server that has no name.
-  std::string host = "localhost";
-  if (const auto parsed = ParseHostAndPort(server, 1, "server", ""); parsed.ok()) {
-    host = parsed->host;
-    if (!IsKnownHost(host)) {
-      return FieldError("--server", absl::StrCat("nobody knows the name ", Quoted(host)),
-                        "a name that this machine can look up, or an address");
-    }
+  // The host as gRPC names a server that has no name.
+  Server checked = {server, "localhost", FindServer(server, limit)};
+  if (auto parsed = ParseHostAndPort(server, 1, "server", ""); parsed.ok()) {
+    checked.host = std::move(parsed->host);
   }
-  return files.ca.empty() && files.cert.empty() ? CheckPlain(server, host, limit)
-                                                : CheckTls(server, host, files, limit);
+  if (checked.addresses.is_unknown) {
+    return FieldError("--server", absl::StrCat("nobody knows the name ", Quoted(checked.host)),
+                      "a name that this machine can look up, or an address");
+  }
+  return files.ca.empty() && files.cert.empty() ? CheckPlain(checked, limit)
+                                                : CheckTls(checked, files, limit);
 }
 
 }  // namespace plumbline

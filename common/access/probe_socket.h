@@ -6,20 +6,18 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/access/server_addresses.h"
 
 namespace plumbline {
-
-// False for a name of which those who should know say that there is none; true where they say
-// nothing.
-bool IsKnownHost(const std::string& host);
 
 // A connection that is made to see who answers. One thread.
 class ProbeSocket {
  public:
-  // To "HOST:PORT" or "unix:PATH"; null if nobody takes it within `limit`, which holds for each
-  // call below too. After three times that nothing more is received, so that nobody who sends byte
-  // by byte holds up who asks.
-  static std::unique_ptr<ProbeSocket> Connect(const std::string& server, absl::Duration limit);
+  // To the first of `addresses` that takes it; null if none does within `limit` each, which holds
+  // for each call below too. After three times that nothing more is received, so that nobody who
+  // sends byte by byte holds up who asks.
+  static std::unique_ptr<ProbeSocket> Connect(const ServerAddresses& addresses,
+                                              absl::Duration limit);
   ~ProbeSocket();
   ProbeSocket(const ProbeSocket&) = delete;
   ProbeSocket& operator=(const ProbeSocket&) = delete;

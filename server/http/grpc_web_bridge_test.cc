@@ -1,14 +1,10 @@
 #include "server/http/grpc_web_bridge.h"
 
-#include <arpa/inet.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -18,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/raw_client.h"
 
 namespace plumbline::server {
 namespace {
@@ -95,30 +92,21 @@ class GrpcWebBridgeTest : public testing::Test {
     ASSERT_TRUE(http_->Start("127.0.0.1:0").ok());
   }
 
-  // Asks for the stream, reads the beginning of the answer and no more. The socket.
-  int BeginToRead() const {
-    const int socket = Ask("Stream", "");
-    char buffer[16];
-    EXPECT_EQ(recv(socket, buffer, sizeof(buffer), MSG_WAITALL), 16);
-    EXPECT_TRUE(absl::StartsWith(std::string(buffer, 16), "HTTP/1.1 200 OK"));
-    return socket;
+  // Asks for the stream, reads the beginning of the answer and no more.
+  RawClient BeginToRead() const {
+    RawClient client = Ask("Stream", "");
+    EXPECT_EQ(client.Read(15), "HTTP/1.1 200 OK");
+    return client;
   }
 
-  // Calls `method`, with more `headers`. The socket.
-  int Ask(const std::string& method, const std::string& headers) const {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(http_->port()));
-    EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const std::string request =
+  // Calls `method`, with more `headers`.
+  RawClient Ask(const std::string& method, const std::string& headers) const {
+    RawClient client(http_->port());
+    client.Send(
         absl::StrCat("POST /test.Service/", method,
                      " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/grpc-web\r\n",
-                     headers, "Content-Length: 5\r\n\r\n", std::string(5, '\0'));
-    EXPECT_EQ(send(socket, request.data(), request.size(), 0),
-              static_cast<ssize_t>(request.size()));
-    return socket;
+                     headers, "Content-Length: 5\r\n\r\n", std::string(5, '\0')));
+    return client;
   }
 
   // Until the service's stream has ended.
@@ -128,18 +116,6 @@ class GrpcWebBridgeTest : public testing::Test {
       std::this_thread::yield();
     }
     EXPECT_EQ(endless_.open, 0);
-  }
-
-  // All that comes until the other side closes, which it is closed after.
-  static std::string ReadAll(int socket) {
-    std::string answer;
-    char buffer[4096];
-    ssize_t read = 0;
-    while (answer.size() < kMessageBytes && (read = recv(socket, buffer, sizeof(buffer), 0)) > 0) {
-      answer.append(buffer, static_cast<size_t>(read));
-    }
-    close(socket);
-    return answer;
   }
 
   google::protobuf::DescriptorPool descriptors_;
@@ -153,18 +129,17 @@ TEST_F(GrpcWebBridgeTest, AReaderThatStopsHoldsLittleUntilItIsCutOff) {
   HttpLimits limits;
   limits.write_timeout = absl::Milliseconds(200);
   Start(limits);
-  const int socket = BeginToRead();
+  const RawClient client = BeginToRead();
   AwaitEnd();
   // No more than the sockets and the windows between the two hold.
   EXPECT_LT(endless_.written * kMessageBytes, size_t{32} << 20);
-  close(socket);
 }
 
 TEST_F(GrpcWebBridgeTest, AReaderThatLeavesEndsTheCall) {
   HttpLimits limits;
   limits.write_timeout = absl::Hours(1);
   Start(limits);
-  close(BeginToRead());
+  { const RawClient client = BeginToRead(); }
   AwaitEnd();
 }
 
@@ -173,28 +148,28 @@ TEST_F(GrpcWebBridgeTest, TooMuchMetadataIsRefusedForItsCallerAlone) {
   HttpLimits limits;
   limits.write_timeout = absl::Hours(1);
   Start(limits);
-  const int other = BeginToRead();
+  auto other = std::make_unique<RawClient>(BeginToRead());
   EXPECT_EQ(endless_.begun, 1);
   for (const size_t size : {4096, 8000, 12000}) {
     const std::string much(size, 'a');
     const std::string answer =
-        ReadAll(Ask("Stream", absl::StrCat("Connection: close\r\nAuthorization: ", much, "\r\n")));
+        Ask("Stream", absl::StrCat("Connection: close\r\nAuthorization: ", much, "\r\n"))
+            .Read(kMessageBytes);
     EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 3\r\n")) << size;
     EXPECT_TRUE(absl::StrContains(answer, "at most 4096 bytes")) << size;
   }
   EXPECT_EQ(endless_.begun, 1);
   EXPECT_EQ(endless_.open, 1);
   // A long token that is allowed is a call, and the other caller's goes on.
-  const int allowed =
-      Ask("Stream", absl::StrCat("Authorization: ", std::string(3900, 'a'), "\r\n"));
-  std::string piece(1 << 20, '\0');
-  for (const int socket : {allowed, other}) {
-    EXPECT_EQ(recv(socket, piece.data(), piece.size(), MSG_WAITALL),
-              static_cast<ssize_t>(piece.size()));
+  auto allowed = std::make_unique<RawClient>(
+      Ask("Stream", absl::StrCat("Authorization: ", std::string(3900, 'a'), "\r\n")));
+  constexpr size_t kPieceBytes = 1 << 20;
+  for (const RawClient* const client : {allowed.get(), other.get()}) {
+    EXPECT_EQ(client->Read(kPieceBytes).size(), kPieceBytes);
   }
   EXPECT_EQ(endless_.begun, 2);
-  close(allowed);
-  close(other);
+  allowed.reset();
+  other.reset();
   AwaitEnd();
 }
 
@@ -204,7 +179,7 @@ TEST_F(GrpcWebBridgeTest, WhatIsNoMethodReachesNoServer) {
   for (const std::string& method :
        {std::string("None"), std::string("stream"), std::string("Stream/"), std::string("Stream2"),
         std::string(), std::string("%e2%80%ae"), std::string(9000, 'a')}) {
-    const std::string answer = ReadAll(Ask(method, "Connection: close\r\n"));
+    const std::string answer = Ask(method, "Connection: close\r\n").Read(kMessageBytes);
     EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 OK\r\n")) << method;
     EXPECT_TRUE(absl::StrContains(answer, "grpc-status: 12\r\n")) << method;
     EXPECT_TRUE(absl::StrContains(answer, "test.Service has no method ")) << answer;

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import struct
@@ -32,6 +33,12 @@ def wait_until(condition, what):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
         time.sleep(0.02)
+
+
+def own_host():
+    """A loopback address that other programs, and other tests, hardly use: a port of it is still free
+    when the program that had it is started again."""
+    return "127.%d.%d.%d" % tuple(random.randint(1, 254) for _ in range(3))
 
 
 def read_safetensors(path):
@@ -139,12 +146,13 @@ class Case(unittest.TestCase):
         wait_until(ready, f"{command[0]} is ready")
         return process, json.loads(pathlib.Path(ready_file).read_text())
 
-    def start_server(self, *flags, listen="127.0.0.1:0", environment=None):
-        """A coordinator; a second call goes on with the data of the first."""
+    def start_server(self, *flags, listen=None, environment=None):
+        """A coordinator; a second call goes on with the data of the first. `listen`: where it is to
+        be found; otherwise at a free port of own_host()."""
         process, ready = self.start_and_await(
             self.path("server.json"),
             SERVER,
-            f"--listen={listen}",
+            f"--listen={listen or own_host() + ':0'}",
             "--http=127.0.0.1:0",
             f"--data-dir={self.path('server')}",
             *flags,

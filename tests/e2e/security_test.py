@@ -100,7 +100,9 @@ class SecurityTest(harness.Case):
     def test_clients_learn_at_once_why_there_is_no_connection(self):
         self.make_certificate("server")
         self.make_certificate("stranger")
-        process = self.start_server(*self.tls_flags("server"), "--log-format=json")
+        process = self.start_server(
+            *self.tls_flags("server"), "--log-format=json", listen="127.0.0.1:0"
+        )
         host, port = self.server.rsplit(":", 1)
         self.server = f"localhost:{port}"
         self.assertEqual(self.run_client("jobs", "list", f"--ca={self.path('server.pem')}").status, 0)

@@ -140,6 +140,7 @@ class WebClientsTest(harness.Case):
             f"--tls-cert={self.path('server.pem')}",
             f"--tls-key={self.path('server.key')}",
             f"--access-file={self.path('access.json')}",
+            listen="127.0.0.1:0",
         )
         ca = f"--ca={self.path('ca.pem')}"
         self.start_worker("one", ca, f"--token-file={node}")

@@ -33,6 +33,7 @@
 #include "server/api/job_service.h"
 #include "server/api/store_service.h"
 #include "server/api/worker_service.h"
+#include "server/grpc_connections.h"
 #include "server/health_watch.h"
 #include "server/http/artifact_handler.h"
 #include "server/http/grpc_web_bridge.h"
@@ -45,12 +46,6 @@ namespace {
 
 // Enough that a slow disk is kept busy; they wait more than they compute.
 constexpr int kBlockingThreads = 8;
-// A peer that vanished without a word is noticed within a minute, so that what it held is freed.
-constexpr int kKeepaliveMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 20'000;
-// For TLS, and to begin HTTP/2: whoever only connects keeps one of our files open until then.
-constexpr int kHandshakeMs = 10'000;
-constexpr int kLeastPingIntervalMs = 5'000;
 
 // Ports of `address` replaced by the one that was bound.
 std::string BoundAddress(const std::string& address, int port) {
@@ -332,14 +327,7 @@ class Coordinator::Impl {
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-    // Two servers must not share a port unnoticed.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                               kLeastPingIntervalMs);
+    ConfigureConnections(&builder);
     std::vector<int> ports(options_.listen.size(), 0);
     for (size_t i = 0; i < ports.size(); ++i) {
       PLUMBLINE_RETURN_IF_ERROR(CheckCanListen(options_.listen[i], "listen"));

@@ -29,6 +29,8 @@
 #include "common/status.h"
 #include "proto/plumbline/v1/job_service.grpc.pb.h"
 #include "proto/plumbline/v1/worker_service.grpc.pb.h"
+#include "server/bench/bench_worker.h"
+#include "server/bench/latencies.h"
 #include "server/bench/table_row.h"
 #include "server/testing/server_process.h"
 
@@ -39,8 +41,6 @@ constexpr int kWorkers = 1000;
 constexpr int kWatchers = 100;
 constexpr int kLiveTasks = 10'000;
 constexpr int kTasksAJob = 50;
-// Of a worker: it takes a task, beats so often, and is done with it.
-constexpr int kBeatsATask = 9;
 constexpr int kEvents = 6000;
 constexpr int kEventsABatch = 100;
 
@@ -50,10 +50,6 @@ struct Flags {
   int rate = 5500;
   int seconds = 15;
 };
-
-void SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(absl::ToChronoTime(SystemClock()->Now() + absl::Minutes(1)));
-}
 
 // "VmRSS" and the like of a process, bytes.
 int64_t MemoryOf(pid_t pid, const std::string& name) {
@@ -75,146 +71,6 @@ double SecondsOfCpu(pid_t pid) {
   }
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
-
-// Latencies of one kind of call.
-class Latencies {
- public:
-  explicit Latencies(size_t most) : seconds_(most) {}
-  void Add(absl::Duration latency) {
-    const size_t index = count_++;
-    if (index < seconds_.size()) seconds_[index] = absl::ToDoubleSeconds(latency);
-  }
-  // In milliseconds; once all are added.
-  double At(double quantile) const {
-    std::vector<double> all(
-        seconds_.begin(),
-        seconds_.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(count_, seconds_.size())));
-    if (all.empty()) return 0;
-    std::sort(all.begin(), all.end());
-    return 1e3 * all[static_cast<size_t>(quantile * static_cast<double>(all.size() - 1))];
-  }
-  void Print(const char* what) const {
-    std::printf("  %-22s %7zu calls   p50 %6.1f ms   p99 %6.1f ms   max %6.1f ms\n", what, count(),
-                At(0.5), At(0.99), At(1));
-  }
-  size_t count() const { return count_; }
-
- private:
-  std::vector<double> seconds_;
-  std::atomic<size_t> count_{0};
-};
-
-// One simulated worker; a call at a time.
-class BenchWorker {
- public:
-  BenchWorker(int number, std::shared_ptr<grpc::Channel> channel)
-      : id_(absl::StrCat("w", number)), stub_(v1::WorkerService::NewStub(std::move(channel))) {}
-
-  absl::Status Register() {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    v1::RegisterWorkerRequest request;
-    request.set_worker_id(id_);
-    request.set_incarnation("i");
-    request.mutable_capabilities()->mutable_device()->set_kind(v1::DEVICE_KIND_CPU);
-    request.mutable_capabilities()->mutable_device()->set_memory_bytes(1 << 30);
-    v1::RegisterWorkerResponse response;
-    return FromGrpcStatus(stub_->RegisterWorker(&context, request, &response));
-  }
-
-  // Takes its first task, and is in the midst of it: workers do not all end at the same moment.
-  absl::Status Begin(int beats) {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    acquire_.set_worker("workers/" + id_);
-    acquire_.set_incarnation("i");
-    const grpc::Status status = stub_->AcquireTask(&context, acquire_, &acquired_);
-    lease_ = acquired_.assignment().lease();
-    beats_ = beats;
-    return FromGrpcStatus(status);
-  }
-
-  struct Sinks {
-    Latencies* beats;
-    Latencies* acquisitions;
-    std::atomic<int64_t>* failures;
-    std::atomic<int64_t>* late;  // Turns at which the worker still waited for its last answer.
-  };
-
-  // Its turn in the plan, which began at `due`.
-  void Turn(absl::Time due, const Sinks& sinks) {
-    if (busy_.exchange(true)) {
-      ++*sinks.late;
-      return;
-    }
-    due_ = due;
-    context_ = std::make_unique<grpc::ClientContext>();
-    SetDeadline(context_.get());
-    if (lease_.task().empty()) {
-      acquired_.Clear();
-      stub_->async()->AcquireTask(context_.get(), &acquire_, &acquired_,
-                                  [this, sinks](const grpc::Status& status) {
-                                    sinks.acquisitions->Add(SystemClock()->Now() - due_);
-                                    if (!status.ok()) ++*sinks.failures;
-                                    lease_ = acquired_.assignment().lease();
-                                    beats_ = 0;
-                                    busy_ = false;
-                                  });
-      return;
-    }
-    beat_.set_worker("workers/" + id_);
-    beat_.set_incarnation("i");
-    beat_.clear_held();
-    v1::HeartbeatRequest::Held& held = *beat_.add_held();
-    held.set_task(lease_.task());
-    held.set_fencing_token(lease_.fencing_token());
-    held.mutable_progress()->set_done(beats_);
-    stub_->async()->Heartbeat(context_.get(), &beat_, &answer_,
-                              [this, sinks](const grpc::Status& status) {
-                                sinks.beats->Add(SystemClock()->Now() - due_);
-                                if (!status.ok()) ++*sinks.failures;
-                                if (++beats_ < kBeatsATask) {
-                                  busy_ = false;
-                                } else {
-                                  Complete(sinks);
-                                }
-                              });
-  }
-
-  void Await() const {
-    while (busy_) absl::SleepFor(absl::Milliseconds(1));
-  }
-
- private:
-  // Not of the plan: it comes on top.
-  void Complete(const Sinks& sinks) {
-    complete_.set_task(lease_.task());
-    complete_.set_fencing_token(lease_.fencing_token());
-    complete_.mutable_report()->mutable_verdict()->set_outcome(v1::OUTCOME_PASSED);
-    complete_context_ = std::make_unique<grpc::ClientContext>();
-    SetDeadline(complete_context_.get());
-    stub_->async()->CompleteTask(complete_context_.get(), &complete_, &completed_,
-                                 [this, sinks](const grpc::Status& status) {
-                                   if (!status.ok()) ++*sinks.failures;
-                                   lease_.Clear();
-                                   busy_ = false;
-                                 });
-  }
-
-  const std::string id_;
-  const std::unique_ptr<v1::WorkerService::Stub> stub_;
-  std::atomic<bool> busy_{false};
-  absl::Time due_;
-  std::unique_ptr<grpc::ClientContext> context_, complete_context_;
-  v1::AcquireTaskRequest acquire_;
-  v1::AcquireTaskResponse acquired_;
-  v1::HeartbeatRequest beat_;
-  v1::HeartbeatResponse answer_;
-  v1::CompleteTaskRequest complete_;
-  v1::CompleteTaskResponse completed_;
-  v1::Lease lease_;
-  int beats_ = 0;
-};
 
 // One watcher of a job that counts what it gets and that nothing is missing.
 class Watcher final : public grpc::ClientReadReactor<v1::JobEvent> {
@@ -261,7 +117,7 @@ class Watcher final : public grpc::ClientReadReactor<v1::JobEvent> {
 
 absl::StatusOr<v1::Job> CreateJob(v1::JobService::Stub* stub, int tasks) {
   grpc::ClientContext context;
-  SetDeadline(&context);
+  SetBenchDeadline(&context);
   v1::CreateJobRequest request;
   request.mutable_spec()->set_checkpoint("synthetic:tiny");
   (*request.mutable_spec()->mutable_labels())["team"] = "bench";
@@ -342,7 +198,7 @@ absl::Status MeasureEvents(const ServerProcess& server) {
     BenchWorker worker(0, server.Connect());
     PLUMBLINE_RETURN_IF_ERROR(worker.Register());
     grpc::ClientContext context;
-    SetDeadline(&context);
+    SetBenchDeadline(&context);
     v1::AcquireTaskRequest request;
     request.set_worker("workers/w0");
     request.set_incarnation("i");
@@ -371,7 +227,7 @@ absl::Status MeasureEvents(const ServerProcess& server) {
   const double cpu = SecondsOfCpu(server.pid());
   const absl::Time start = SystemClock()->Now();
   grpc::ClientContext context;
-  SetDeadline(&context);
+  SetBenchDeadline(&context);
   v1::ReportEventsResponse response;
   const auto stream = stub->ReportEvents(&context, &response);
   for (int64_t first = 1; first <= kEvents; first += kEventsABatch) {

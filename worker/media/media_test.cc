@@ -1,10 +1,8 @@
 // Files of media: written, read again, compared; and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <png.h>
 
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -19,7 +17,6 @@
 #include "worker/media/media_file.h"
 #include "worker/media/mp4_reader.h"
 #include "worker/media/mp4_writer.h"
-#include "worker/media/png.h"
 #include "worker/media/tensor_media.h"
 #include "worker/media/wav.h"
 
@@ -311,55 +308,6 @@ TEST_F(MediaTest, TensorsOfOtherShapesAreRefused) {
   EXPECT_THAT(refused({kept, {{"frames.ends", DType::kI64, {1}}, ends_bytes.subspan(0, 8)}},
                       {{"height", "8"}, {"width", "8"}}),
               HasSubstr("frame 0 is no frame of 8x8"));
-}
-
-TEST_F(MediaTest, WavIsExact) {
-  AudioTrack track = Tones(777);
-  track.samples[3] = std::numeric_limits<float>::quiet_NaN();
-  ASSERT_TRUE(WriteWav(Path("a.wav"), track).ok());
-  const absl::StatusOr<AudioTrack> read = ReadWav(Path("a.wav"));
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->sample_rate_hz, 32000);
-  EXPECT_EQ(read->channels, 2);
-  ASSERT_EQ(read->samples.size(), track.samples.size());
-  EXPECT_EQ(std::memcmp(read->samples.data(), track.samples.data(), track.samples.size() * 4), 0);
-}
-
-TEST_F(MediaTest, WavOfIntegersAndDamagedOnes) {
-  // 16 bits, one channel, 8000 Hz: written out by hand.
-  const std::string head(
-      "RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
-      "LIST\1\0\0\0x\0",
-      46);
-  const std::string data("data\4\0\0\0\0\x80\0\x40", 12);
-  ASSERT_TRUE(WriteFileAtomically(Path("a.wav"), head + data).ok());
-  const absl::StatusOr<AudioTrack> read = ReadWav(Path("a.wav"));
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->sample_rate_hz, 8000);
-  EXPECT_THAT(read->samples, testing::ElementsAre(-1.0f, 0.5f));
-  // Whatever it is cut to, it is refused and not read beyond its end.
-  for (size_t size = 0; size < head.size() + data.size(); ++size) {
-    ASSERT_TRUE(WriteFileAtomically(Path("cut.wav"), (head + data).substr(0, size)).ok());
-    EXPECT_TRUE(absl::IsInvalidArgument(ReadWav(Path("cut.wav")).status())) << size;
-  }
-}
-
-TEST_F(MediaTest, PngIsLossless) {
-  PatternSource video({1, 5, 7, 24});
-  const VideoFrame frame = *video.Next();
-  const absl::StatusOr<std::string> encoded = EncodePng(5, 7, frame.bytes);
-  ASSERT_TRUE(encoded.ok()) << encoded.status();
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  ASSERT_NE(png_image_begin_read_from_memory(&image, encoded->data(), encoded->size()), 0);
-  ASSERT_EQ(image.width, 7u);
-  ASSERT_EQ(image.height, 5u);
-  image.format = PNG_FORMAT_RGB;
-  std::vector<uint8_t> pixels(3 * 5 * 7);
-  ASSERT_NE(png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr), 0);
-  for (size_t i = 0; i < 35; ++i) {
-    for (size_t c = 0; c < 3; ++c) EXPECT_EQ(pixels[3 * i + c], frame.bytes[c * 35 + i]);
-  }
 }
 
 TEST_F(MediaTest, OtherShapesAreRefusedBeforeAnyNumber) {

@@ -1,7 +1,8 @@
-// Workers, artifacts and the server itself, through gRPC and HTTP.
+// Workers and the server itself, through gRPC and HTTP.
 #include <httplib.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,12 +10,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
 #include "common/sha256.h"
 #include "common/status.h"
-#include "server/store/store_check.h"
 #include "server/testing/coordinator_fixture.h"
 
 namespace plumbline::server {
@@ -22,79 +22,6 @@ namespace {
 
 class WorkersTest : public CoordinatorTest {
  protected:
-  absl::StatusOr<v1::Upload> CreateUpload(const std::string& bytes, bool announce_digest = false) {
-    v1::CreateUploadRequest request;
-    request.set_file_name("capture.safetensors");
-    request.set_size_bytes(static_cast<int64_t>(bytes.size()));
-    if (announce_digest) request.set_sha256(Sha256Hex(bytes));
-    return Call(artifacts_.get(), &v1::ArtifactService::Stub::CreateUpload, request);
-  }
-
-  absl::StatusOr<v1::Upload> WriteUpload(const std::string& name, int64_t offset,
-                                         const std::string& bytes) {
-    v1::WriteUploadRequest request;
-    request.set_name(name);
-    request.set_offset(offset);
-    request.set_data(bytes);
-    return Call(artifacts_.get(), &v1::ArtifactService::Stub::WriteUpload, request);
-  }
-
-  absl::StatusOr<v1::Artifact> FinishUpload(const std::string& name, int64_t size,
-                                            const std::string& sha256) {
-    v1::FinishUploadRequest request;
-    request.set_name(name);
-    request.set_size_bytes(size);
-    request.set_sha256(sha256);
-    return Call(artifacts_.get(), &v1::ArtifactService::Stub::FinishUpload, request);
-  }
-
-  absl::StatusOr<std::string> Download(const std::string& name, int64_t offset, int64_t length) {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    v1::GetArtifactRequest request;
-    request.set_name(name);
-    request.set_offset(offset);
-    request.set_length(length);
-    const auto stream = artifacts_->GetArtifact(&context, request);
-    std::string bytes;
-    v1::GetArtifactResponse part;
-    v1::StreamTrailer trailer;
-    while (stream->Read(&part)) {
-      bytes += part.chunk();
-      if (part.has_trailer()) trailer = part.trailer();
-    }
-    const grpc::Status status = stream->Finish();
-    if (!status.ok()) return FromGrpcStatus(status);
-    EXPECT_EQ(trailer.size_bytes(), static_cast<int64_t>(bytes.size()));
-    EXPECT_EQ(trailer.sha256(), Sha256Hex(bytes));
-    return bytes;
-  }
-
-  absl::StatusOr<v1::Artifact> Put(const v1::Lease& lease, const std::string& bytes,
-                                   const std::string& sha256, const std::string& media_type = "") {
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    v1::Artifact artifact;
-    const auto stream = workers_->PutArtifact(&context, &artifact);
-    v1::PutArtifactRequest request;
-    auto& header = *request.mutable_header();
-    header.set_task(lease.task());
-    header.set_fencing_token(lease.fencing_token());
-    header.set_role(v1::ARTIFACT_ROLE_TENSORS);
-    header.set_file_name("tensors-tiny.safetensors");
-    header.set_media_type(media_type);
-    stream->Write(request);
-    request.set_chunk(bytes);
-    stream->Write(request);
-    request.mutable_trailer()->set_size_bytes(static_cast<int64_t>(bytes.size()));
-    request.mutable_trailer()->set_sha256(sha256);
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
-    if (!status.ok()) return FromGrpcStatus(status);
-    return artifact;
-  }
-
   httplib::Client Http() const { return httplib::Client("http://" + coordinator_->http_address()); }
 };
 
@@ -212,7 +139,7 @@ TEST_F(WorkersTest, LoseTheirTaskWhenTheyAreSilent) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->assignment().lease().task(), first.task());
   EXPECT_EQ(GetReason(Complete(first, Passed())), kLeaseLostReason);
-  EXPECT_EQ(GetReason(Put(first, "x", Sha256Hex("x")).status()), kLeaseLostReason);
+  EXPECT_EQ(GetReason(PutArtifact(first, "x", Sha256Hex("x")).status()), kLeaseLostReason);
   ASSERT_TRUE(Complete(answer->assignment().lease(), Passed()).ok());
   EXPECT_EQ(Get(job)->tasks(0).attempts(0).end(), v1::ATTEMPT_END_LEASE_EXPIRED);
 }
@@ -227,109 +154,6 @@ TEST_F(WorkersTest, AreTooSmallForALayoutAndTheTaskSaysSo) {
   EXPECT_TRUE(absl::StrContains(job.waiting_reason().message(), "4.3 GB"))
       << job.waiting_reason().message();
   EXPECT_FALSE(Acquire("one", "i1")->has_assignment());
-}
-
-TEST_F(WorkersTest, UploadsAreCheckedAndKept) {
-  Start();
-  const std::string bytes(3000000, 'x');
-  const std::string upload = CreateUpload(bytes)->name();
-  EXPECT_EQ(WriteUpload(upload, 0, bytes.substr(0, 1000000))->size_bytes(), 1000000);
-  EXPECT_EQ(WriteUpload(upload, 0, bytes.substr(0, 1000000))->size_bytes(), 1000000);
-  const absl::Status hole = WriteUpload(upload, 2000000, bytes.substr(2000000)).status();
-  EXPECT_EQ(GetReason(hole), "WRONG_OFFSET") << hole;
-  EXPECT_TRUE(absl::IsInvalidArgument(WriteUpload(upload, 2999999, "ab").status()));
-  Restart();
-  EXPECT_EQ(WriteUpload(upload, 1000000, bytes.substr(1000000, 1000000))->size_bytes(), 2000000);
-  EXPECT_EQ(WriteUpload(upload, 2000000, bytes.substr(2000000))->size_bytes(), 3000000);
-  const std::string artifact = FinishUpload(upload, 3000000, Sha256Hex(bytes))->name();
-  EXPECT_EQ(Download(artifact, 0, 0).value(), bytes);
-  EXPECT_EQ(Download(artifact, 2999990, 100)->size(), 10u);
-  EXPECT_EQ(CreateUpload(bytes, /*announce_digest=*/true)->artifact(), artifact);
-  EXPECT_TRUE(absl::IsNotFound(WriteUpload(upload, 0, "x").status()));
-  Restart();
-  EXPECT_EQ(Download(artifact, 0, 0).value(), bytes);
-}
-
-TEST_F(WorkersTest, TheSameFileUploadedTwiceIsKeptOnce) {
-  Start();
-  // Neither knows of the other until it finishes, whether its digest is announced or not.
-  for (const bool announce : {false, true}) {
-    const std::string bytes = announce ? "announced" : "not announced";
-    std::vector<std::string> uploads;
-    for (int i = 0; i < 4; ++i) {
-      uploads.push_back(CreateUpload(bytes, announce)->name());
-      ASSERT_TRUE(WriteUpload(uploads.back(), 0, bytes).ok());
-    }
-    std::vector<std::string> artifacts(uploads.size());
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < uploads.size(); ++i) {
-      threads.emplace_back([&, i] {
-        const absl::StatusOr<v1::Artifact> finished =
-            FinishUpload(uploads[i], static_cast<int64_t>(bytes.size()), Sha256Hex(bytes));
-        if (finished.ok()) artifacts[i] = finished->name();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(Download(artifacts[0], 0, 0).value(), bytes);
-    for (const std::string& artifact : artifacts) EXPECT_EQ(artifact, artifacts[0]);
-  }
-  coordinator_.reset();
-  const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(options_.data_dir);
-  ASSERT_TRUE(check.ok()) << check.status();
-  EXPECT_EQ(check->problem_count, 0) << absl::StrJoin(check->problems, "\n");
-  EXPECT_EQ(check->artifacts, 2);
-}
-
-TEST_F(WorkersTest, UploadsWithAWrongDigestAreGone) {
-  Start();
-  const std::string upload = CreateUpload("right")->name();
-  ASSERT_TRUE(WriteUpload(upload, 0, "wrong").ok());
-  const absl::Status status = FinishUpload(upload, 5, Sha256Hex("right")).status();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_EQ(GetReason(status), "DIGEST_MISMATCH");
-  EXPECT_TRUE(absl::IsNotFound(FinishUpload(upload, 5, Sha256Hex("wrong")).status()));
-  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/uploads"));
-  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/artifacts"));
-}
-
-TEST_F(WorkersTest, ArtifactsOfTasksAreCheckedReplacedAndDeletedWithTheJob) {
-  Start();
-  ASSERT_TRUE(Register("one", "i1").ok());
-  const std::string job = Create(Replay({"tiny"}))->name();
-  const v1::Lease lease = Acquire("one", "i1")->assignment().lease();
-  EXPECT_TRUE(absl::IsDataLoss(Put(lease, "first", Sha256Hex("other")).status()));
-  // What browsers are told begins no line of its own.
-  for (const char* const type : {"text", "text/", "text/html; a=b", "a/b\r\nSet-Cookie: c"}) {
-    const absl::Status bad = Put(lease, "first", Sha256Hex("first"), type).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(bad)) << bad;
-    EXPECT_EQ(GetFieldViolations(bad)[0].field, "header.media_type");
-  }
-  const std::string first = Put(lease, "first", Sha256Hex("first"), "image/svg+xml")->name();
-  const std::string second = Put(lease, "second", Sha256Hex("second"))->name();
-  EXPECT_TRUE(absl::IsNotFound(Download(first, 0, 0).status()));
-  EXPECT_EQ(Download(second, 0, 0).value(), "second");
-  ASSERT_EQ(Get(job)->artifacts_size(), 1);
-  EXPECT_EQ(Get(job)->artifacts(0).name(), second);
-
-  v1::CreateTicketRequest ask;
-  ask.set_name(second);
-  const v1::Ticket ticket =
-      Call(artifacts_.get(), &v1::ArtifactService::Stub::CreateTicket, ask).value();
-  httplib::Client http = Http();
-  EXPECT_EQ(http.Get(ticket.url_path().c_str())->body, "second");
-  const auto range = http.Get(ticket.url_path().c_str(), {{"Range", "bytes=1-3"}});
-  EXPECT_EQ(range->status, 206);
-  EXPECT_EQ(range->body, "eco");
-  EXPECT_EQ(range->get_header_value("Content-Range"), "bytes 1-3/6");
-  EXPECT_EQ(http.Get(("/" + second).c_str())->status, 403);
-  EXPECT_EQ(http.Get(("/" + first + "?ticket=" + ticket.ticket()).c_str())->status, 403);
-
-  ASSERT_TRUE(Complete(lease, Passed()).ok());
-  v1::DeleteJobRequest deletion;
-  deletion.set_name(job);
-  ASSERT_TRUE(Call(jobs_.get(), &v1::JobService::Stub::DeleteJob, deletion).ok());
-  EXPECT_TRUE(absl::IsNotFound(Download(second, 0, 0).status()));
-  EXPECT_TRUE(std::filesystem::is_empty(options_.data_dir + "/artifacts"));
 }
 
 TEST_F(WorkersTest, EveryChangeIsInTheAuditLog) {

@@ -136,6 +136,32 @@ class CoordinatorTest : public testing::Test {
     return response.acknowledged_client_sequence();
   }
 
+  absl::StatusOr<v1::Artifact> PutArtifact(const v1::Lease& lease, const std::string& bytes,
+                                           const std::string& sha256,
+                                           const std::string& media_type = "") {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::Artifact artifact;
+    const auto stream = workers_->PutArtifact(&context, &artifact);
+    v1::PutArtifactRequest request;
+    auto& header = *request.mutable_header();
+    header.set_task(lease.task());
+    header.set_fencing_token(lease.fencing_token());
+    header.set_role(v1::ARTIFACT_ROLE_TENSORS);
+    header.set_file_name("tensors-tiny.safetensors");
+    header.set_media_type(media_type);
+    stream->Write(request);
+    request.set_chunk(bytes);
+    stream->Write(request);
+    request.mutable_trailer()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    request.mutable_trailer()->set_sha256(sha256);
+    stream->Write(request);
+    stream->WritesDone();
+    const grpc::Status status = stream->Finish();
+    if (!status.ok()) return FromGrpcStatus(status);
+    return artifact;
+  }
+
   absl::Status Complete(const v1::Lease& lease, const v1::TaskReport& report,
                         int64_t last_client_sequence = 0) {
     v1::CompleteTaskRequest request;

@@ -169,8 +169,10 @@ class WebClientsTest(harness.Case):
         refused = self.run_client("jobs", "list", ca)
         self.assertNotEqual(refused.status, 0)
         self.assertIn("token", refused.error)
-        with self.assertRaises(OSError):
-            urllib.request.urlopen(f"http://{http}/healthz", timeout=5)
+        with self.assertRaises(OSError) as refused:
+            urllib.request.urlopen(f"http://{http}/healthz", timeout=harness.DEADLINE_SECONDS)
+        # Told so, and not left waiting.
+        self.assertNotIsInstance(refused.exception, TimeoutError)
 
 
 if __name__ == "__main__":

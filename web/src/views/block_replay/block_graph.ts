@@ -49,20 +49,26 @@ export interface Layout {
 
 export const NODE_WIDTH = 118;
 export const NODE_HEIGHT = 44;
+const MARGIN = 8;
 
 // Left to right, in pixels; x and y are centres.
 export function layoutBlock(): Layout {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 26, marginx: 8, marginy: 8 });
+  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 26, marginx: MARGIN, marginy: MARGIN });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const name of BLOCK_NODES) graph.setNode(name, { width: NODE_WIDTH, height: NODE_HEIGHT });
   for (const [from, to] of BLOCK_EDGES) graph.setEdge(from, to);
   dagre.layout(graph);
   const { width = 0, height = 0 } = graph.graph();
+  const lines: Line[] = BLOCK_EDGES.map(([from, to]) => ({ from, to, points: graph.edge(from, to).points }));
+  // The size that dagre gives is that of the nodes; lines may run above and below them.
+  const ys = lines.flatMap(({ points }) => points.map(({ y }) => y));
+  const above = Math.max(0, MARGIN - Math.min(...ys));
+  const below = Math.max(0, Math.max(...ys) + MARGIN - height);
   return {
     width,
-    height,
-    nodes: BLOCK_NODES.map((name) => ({ name, x: graph.node(name).x, y: graph.node(name).y })),
-    lines: BLOCK_EDGES.map(([from, to]) => ({ from, to, points: graph.edge(from, to).points })),
+    height: above + height + below,
+    nodes: BLOCK_NODES.map((name) => ({ name, x: graph.node(name).x, y: graph.node(name).y + above })),
+    lines: lines.map((line) => ({ ...line, points: line.points.map(({ x, y }) => ({ x, y: y + above })) })),
   };
 }

@@ -67,10 +67,10 @@ demo_generation() {
   repeat="$(submit_demo_generation "$server" contract-again --composition=provider)"
   await_demo_jobs "$server" "$reference" "$spread" "$repeat"
 
-  echo "== Generation of three seeds by the candidate, preempted half-way on purpose"
+  echo "== Generation of three seeds by the candidate, preempted on purpose in the middle of its second seed"
   job="$(submit_demo_generation "$server" contract --preflight --against="$reference" --spread="$spread" \
     --repeat="$repeat")"
-  until [[ "$(saved_steps "$server" "$job")" -ge $((DEMO_STEPS * 3 / 2)) ]]; do
+  until [[ "$(steps_of_second_seed "$server" "$job")" -ge $((DEMO_STEPS / 4)) ]]; do
     kill -0 "$worker_pid" 2>/dev/null || die "worker ended too early: $(tail -n 1 "$SCRATCH/worker.log")"
     sleep 0.05
   done
@@ -98,10 +98,13 @@ await_demo_jobs() {
 
 DEMO_STEPS=40
 
-# How many steps the server has of a job's runs.
-saved_steps() {
-  bazel-bin/client/plumbline runs list --server="$1" --job="$2" |
-    awk 'match($0, / [0-9]+\/[0-9]+ /) { split(substr($0, RSTART), part, "/"); steps += part[1] } END { print steps + 0 }'
+# How many steps of its second seed a job has done. SERVER JOB
+steps_of_second_seed() {
+  bazel-bin/client/plumbline jobs get "$2" --server="$1" --format=json | python3 -c '
+import json, sys
+task = json.load(sys.stdin)["tasks"][1]
+ended = task["state"] not in ("JOB_STATE_QUEUED", "JOB_STATE_RUNNING")
+print(sys.argv[1] if ended else task.get("progress", {}).get("done", 0))' "$DEMO_STEPS"
 }
 
 # A small generation's conditioning file and contracts.

@@ -78,8 +78,8 @@ absl::StatusOr<v1::InputFile> CommandContext::Upload(absl::string_view flag,
 absl::Status CommandContext::AddPlugins(const std::vector<std::string>& plugins,
                                         JobRequest* request) {
   for (const std::string& file : plugins) {
-    request->flags.Add(absl::StrCat("plugins[", request->spec.plugins_size(), "]"), "--plugin",
-                       file);
+    request->flags.AddFile(absl::StrCat("plugins[", request->spec.plugins_size(), "]"), "--plugin",
+                           file);
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string artifact,
                                UploadFile(session_.get(), "--plugin", file, UploadKind::kPlugin));
     request->spec.add_plugins()->set_artifact(artifact);

@@ -227,6 +227,8 @@ TEST(CommandLineTest, SeedsAreNumbersAndRanges) {
   for (const char* bad : {"--seeds=a", "--seeds=3..1", "--seeds=1,", "--seeds=0..99999999999"}) {
     EXPECT_EQ(GetFieldViolations(seeds(bad).status()).at(0).field, "--seeds") << bad;
   }
+  EXPECT_THAT(std::string(seeds("--seeds=0..99999999999").status().message()),
+              HasSubstr("names more than 1048576 seeds"));
 }
 
 TEST(CommandLineTest, RulesAndBundlesAreFiles) {

@@ -12,6 +12,9 @@ namespace plumbline::client {
 
 namespace {
 
+// A file of another kind is wrong in everything that it holds.
+constexpr size_t kMostFields = 6;
+
 // The flag as it was typed where an error about a file's contents does not name the file itself.
 std::string FlagText(const FlagNames::Flag& flag, absl::string_view error) {
   if (!flag.is_file || absl::StrContains(error, flag.written)) return flag.flag;
@@ -47,7 +50,12 @@ std::string ErrorText(const absl::Status& status, const FlagNames& flags, const 
     absl::StrAppend(&out, ": ", violations.size(), " fields cannot be accepted");
   }
   absl::StrAppend(&out, "\n");
+  size_t shown = 0;
   for (const FieldViolation& violation : violations) {
+    if (shown++ == kMostFields) {
+      absl::StrAppend(&out, "  and ", violations.size() - kMostFields, " more of the kind\n");
+      break;
+    }
     const FlagNames::Flag* flag = flags.Find(violation.field);
     if (flag == nullptr) {
       absl::StrAppend(&out, "  ", style.Paint(Ink::kStrong, violation.field), ": ",

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "client/style.h"
 #include "client/suggestion.h"
 #include "common/nearest_word.h"
@@ -61,6 +65,16 @@ TEST(ErrorTextTest, AFilesContentsAreToldByTheFilesName) {
   EXPECT_EQ(ErrorText(absl::InvalidArgumentError("full_model.rule: my/rule.json: is empty"), flags,
                       Style()),
             "INVALID_ARGUMENT: --rule (full_model.rule): my/rule.json: is empty\n");
+}
+
+TEST(ErrorTextTest, ManyFieldsAreCounted) {
+  std::vector<FieldViolation> violations;
+  for (int i = 0; i < 20; ++i) violations.push_back({absl::StrCat("f", i), "is wrong"});
+  const std::string text =
+      ErrorText(WithFieldViolations(absl::InvalidArgumentError("is wrong"), violations),
+                FlagNames(), Style());
+  EXPECT_TRUE(absl::StrContains(text, "20 fields cannot be accepted\n  f0: is wrong\n")) << text;
+  EXPECT_TRUE(absl::EndsWith(text, "  f5: is wrong\n  and 14 more of the kind\n")) << text;
 }
 
 TEST(ErrorTextTest, KeepsAMessageThatSaysMore) {

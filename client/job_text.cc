@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/measure_text.h"
 #include "client/table.h"
@@ -129,11 +130,27 @@ std::string EventBody(const v1::JobEvent& event) {
                           MeasureText(event.sensitivity().video_change()), ", audio by ",
                           MeasureText(event.sensitivity().audio_change()),
                           event.sensitivity().passed() ? "" : ": FAILED");
+    case v1::JobEvent::kPreview:
+      return absl::StrCat("seed ", event.preview().seed(), " after step ", event.preview().step(),
+                          ": picture of ", BytesText(event.preview().png().size()));
     case v1::JobEvent::kLog:
       return event.log().message();
-    default:
-      return "event of another kind; see --format=json";
+    case v1::JobEvent::kRuleFrozen:
+      return absl::StrCat("rule made of ", event.rule_frozen().providers(), " providers: k ",
+                          absl::StrFormat("%.1f", event.rule_frozen().k()), ", sha256 ",
+                          event.rule_frozen().sha256().substr(0, 16));
+    case v1::JobEvent::BODY_NOT_SET:
+      break;
   }
+  return "event of another version; see --format=json";
+}
+
+// The word of a verdict; of a job or task that has not ended yet it has none.
+Cell VerdictCell(v1::JobState state, const v1::Verdict& verdict) {
+  const bool ended = state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+                     state == v1::JOB_STATE_CANCELLED;
+  if (!ended || verdict.outcome() == v1::OUTCOME_UNSPECIFIED) return Cell("-", Ink::kFaint);
+  return Cell(OutcomeText(verdict.outcome()), InkOf(verdict.outcome()));
 }
 
 }  // namespace
@@ -144,9 +161,8 @@ std::string JobTableText(const std::vector<v1::Job>& jobs, const Style& style) {
   for (const v1::Job& job : jobs) {
     table.AddRow({Cell(job.name()), Cell(JobKindText(job.kind())),
                   Cell(JobStateText(job.state()), InkOfState(job.state())),
-                  Cell(OutcomeText(job.verdict().outcome()), InkOf(job.verdict().outcome())),
-                  Cell(ProgressText(job.progress())), Cell(TimeText(job.create_time())),
-                  Cell(LabelText(job.spec().labels()))});
+                  VerdictCell(job.state(), job.verdict()), Cell(ProgressText(job.progress())),
+                  Cell(TimeText(job.create_time())), Cell(LabelText(job.spec().labels()))});
   }
   return table.Render(style);
 }
@@ -176,8 +192,7 @@ std::string JobText(const v1::Job& job, const Style& style) {
   for (const v1::Task& task : job.tasks()) {
     tasks.AddRow({Cell(task.name()), Cell(task.title()),
                   Cell(JobStateText(task.state()), InkOfState(task.state())),
-                  Cell(OutcomeText(task.verdict().outcome()), InkOf(task.verdict().outcome())),
-                  Cell(ProgressText(task.progress()))});
+                  VerdictCell(task.state(), task.verdict()), Cell(ProgressText(task.progress()))});
     for (const v1::Attempt& attempt : task.attempts()) {
       tasks.AddNote(absl::StrCat(style.Arrow(), " ", AttemptText(attempt)), Ink::kFaint);
     }

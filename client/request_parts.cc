@@ -21,6 +21,8 @@ constexpr absl::string_view kWorker = "worker:";
 
 // As many as one --seeds may name; how many a job may have is for the service to say.
 constexpr uint64_t kMaxSeeds = 1 << 20;
+constexpr absl::string_view kSeedsForm =
+    "whole numbers and ranges FIRST..LAST, e.g. 0..9 or 1,4,7..9";
 
 // Links followed where the path is there; what is not there is the worker's to refuse.
 std::string AbsolutePath(absl::string_view path) {
@@ -145,9 +147,13 @@ absl::Status FillSeeds(const std::string& written, absl::string_view field,
     const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits("..", 1));
     uint64_t first = 0, last = 0;
     if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
-        last < first || last - first >= kMaxSeeds) {
-      return FieldError("--seeds", absl::StrCat(Quoted(part), " names no seeds"),
-                        "whole numbers and ranges FIRST..LAST, e.g. 0..9 or 1,4,7..9");
+        last < first) {
+      return FieldError("--seeds", absl::StrCat(Quoted(part), " names no seeds"), kSeedsForm);
+    }
+    if (last - first >= kMaxSeeds) {
+      return FieldError("--seeds",
+                        absl::StrCat(Quoted(part), " names more than ", kMaxSeeds, " seeds"),
+                        kSeedsForm);
     }
     for (uint64_t offset = 0; offset <= last - first; ++offset) to->Add(first + offset);
   }

@@ -122,7 +122,7 @@ Result Do(const WatchJobCommand& command, CommandContext* context) {
           } else if (printed.ok()) {
             printed = json.status();
           }
-        } else {
+        } else if (!event.has_preview()) {  // One a step, which a terminal cannot show.
           context->output().Print(absl::StrCat(EventText(event, context->style()), "\n"));
         }
       }));

@@ -31,7 +31,8 @@ void AddJobs(CommandTree* tree) {
   AddFormat(command, &get->format);
 
   auto* watch = tree->Add<WatchJobCommand>(
-      group, "watch", "Print a job's events until it ends; exit status by its verdict",
+      group, "watch",
+      "Print a job's events until it ends, pictures as JSON alone; exit status by its verdict",
       {"plumbline jobs watch JOB"}, &command);
   command->add_option("JOB", watch->job, "Name of the job")->required();
   command->add_option("--after", watch->after, "Only events after this sequence number")

@@ -22,7 +22,7 @@ void AddBlockReplay(CLI::App* group, CommandTree* tree) {
       ->transform(WholeNumber(0));
   AddLayouts(command,
              "Names: tiny, small, medium, released; or sweep: every duration, odd rows,\n"
-             "all keyframes, aspect ratios from 1:4 to 4:1, on small canvases",
+             "all keyframes, aspect ratios from 1:4 to 4:1, on small canvases; default tiny",
              &flags->layouts, &flags->layout);
   AddComposition(command, &flags->composition, &flags->plugins);
   command->add_flag("--backward", flags->backward, "Also replay the backward pass");
@@ -46,10 +46,13 @@ void AddFullModel(CLI::App* group, CommandTree* tree) {
       &command);
   AddCheckpoint(command, &flags->checkpoint);
   CLI::Option* layout =
-      command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"));
+      command->add_option("--layout", flags->layout, absl::StrCat(kLayoutForm, ", or a name"))
+          ->option_text("TEXT");
   command
       ->add_option("--layouts", flags->layouts,
-                   "sweep: one task for each duration, as of block-replay; or a name")
+                   "sweep: one task for each duration, as of block-replay; or a name;\n"
+                   "not together with --layout")
+      ->option_text("TEXT")
       ->excludes(layout);
   AddCaptures(command, &flags->captures);
   command
@@ -89,7 +92,8 @@ void AddSweep(CLI::App* group, CommandTree* tree) {
   AddCheckpoint(command, &flags->checkpoint);
   command->add_option("--block", flags->block, "Index of the block, from 0; default 0")
       ->transform(WholeNumber(0));
-  AddLayouts(command, "Names: tiny, small, medium, released", &flags->layouts, &flags->layout);
+  AddLayouts(command, "Names: tiny, small, medium, released; default tiny", &flags->layouts,
+             &flags->layout);
   AddComposition(command, &flags->composition, &flags->plugins);
   command->add_option("--seeds", flags->seeds, "E.g. 0..9 or 1,4,7..9; default 0..9");
   command

@@ -49,7 +49,9 @@ std::string SweepText(const v1::TaskReport& task, const Style& style) {
       style.Paint(Ink::kStrong, absl::StrCat("Layout ", LayoutText(report.layout()))), "  ",
       style.Dot(), "  ", seeds, " seeds\n",
       style.Paint(Ink::kFaint, absl::StrCat("Largest error of ", task.composition(),
-                                            " less provider/default's, in u, over the seeds")),
+                                            " less provider/default's, over the seeds, in u: the\n"
+                                            "spacing of the leaf's own type, which is far finer of "
+                                            "float32 leaves (leaf.temb)")),
       "\n\n", leaves.Render(style), "\n");
   if (hybrids.empty()) return out;
   Table table({{"hybrid"},

@@ -12,6 +12,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
@@ -339,6 +340,35 @@ TEST(EventTextTest, SaysWhatHappened) {
   EXPECT_EQ(EventText(event, Style()),
             "12  2024-05-01 12:00:00  task 3  tiny q_proj chained against provider/default: "
             "relative L2 5.00e-01; fails batch");
+}
+
+TEST(EventTextTest, KnowsEveryKindOfEvent) {
+  const google::protobuf::OneofDescriptor* const bodies =
+      v1::JobEvent::descriptor()->FindOneofByName("body");
+  for (int i = 0; i < bodies->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* const field = bodies->field(i);
+    v1::JobEvent event;
+    event.GetReflection()->MutableMessage(&event, field);
+    EXPECT_THAT(EventText(event, Style()), Not(HasSubstr("of another"))) << field->name();
+  }
+  EXPECT_THAT(EventText(v1::JobEvent(), Style()), HasSubstr("see --format=json"));
+}
+
+TEST(JobTextTest, WhatHasNotEndedHasNoVerdict) {
+  v1::Job job;
+  job.set_name("jobs/a");
+  job.set_kind(v1::JOB_KIND_BLOCK_REPLAY);
+  job.set_state(v1::JOB_STATE_RUNNING);
+  job.mutable_verdict()->set_outcome(v1::OUTCOME_NOT_JUDGED);
+  v1::Task& task = *job.add_tasks();
+  task.set_name("jobs/a/tasks/0");
+  task.set_state(v1::JOB_STATE_QUEUED);
+  for (const std::string& text : {JobTableText({job}, Style()), JobText(job, Style())}) {
+    EXPECT_THAT(text, Not(HasSubstr("not-judged")));
+    EXPECT_THAT(text, Not(HasSubstr("unspecified")));
+  }
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  EXPECT_THAT(JobTableText({job}, Style()), HasSubstr("not-judged"));
 }
 
 }  // namespace

@@ -129,7 +129,8 @@ std::string ChoicesText(absl::string_view type) {
 }
 
 // Of the value that an option was given; empty where the error is another one.
-std::string ValueText(const std::string& error, const Parsed& parsed) {
+std::string ValueText(const CLI::ParseError& kind, const Parsed& parsed) {
+  const std::string error = kind.what();
   for (const CLI::Option* option : parsed.Options()) {
     const std::string name = option->get_name();
     const std::string given =
@@ -141,6 +142,11 @@ std::string ValueText(const std::string& error, const Parsed& parsed) {
     if (absl::EndsWith(error, " missing")) {
       if (option->get_positional()) return absl::StrCat("needs ", name);
       return absl::StrCat(name, ": needs a value");
+    }
+    if (const auto* many = dynamic_cast<const CLI::ArgumentMismatch*>(&kind);
+        many != nullptr && option->results().size() > 1) {
+      return absl::StrCat(name, ": given ", option->results().size(), " times, as ",
+                          absl::StrJoin(option->results(), " and "), "; accepted: once");
     }
     if (const std::string choices = ChoicesText(option->get_type_name()); !choices.empty()) {
       return absl::StrCat(name, ": ", given, " is not accepted; accepted: ", choices);
@@ -171,7 +177,7 @@ std::string ErrorText(const Parsed& parsed, const CLI::ParseError& error) {
     }
   }
   if (misses) text = MissingText(parsed);
-  if (text.empty()) text = ValueText(error.what(), parsed);
+  if (text.empty()) text = ValueText(error, parsed);
   if (text.empty()) text = ExclusionText(error.what(), parsed);
   return text.empty() ? error.what() : text;
 }

@@ -55,6 +55,8 @@ TEST_F(CommandErrorsTest, ValuesAreToldByWhatTheyMayBe) {
   EXPECT_EQ(Parse({"--threads=-1"}),
             "program: --threads: \"-1\" is not a whole number from 0 to 2147483647");
   EXPECT_EQ(Parse({"--threads="}), "program: --threads: needs a value");
+  EXPECT_EQ(Parse({"--threads=1", "--threads=2"}),
+            "program: --threads: given 2 times, as 1 and 2; accepted: once");
   EXPECT_EQ(Parse({"--offset=1.5"}), "program: --offset: \"1.5\" is not a whole number");
   EXPECT_EQ(Parse({"--status=256"}),
             "program: --status: \"256\" is not a whole number from 0 to 255");

@@ -30,11 +30,11 @@ absl::Status CheckListenAddress(absl::string_view address, absl::string_view fie
     return FieldError(field, absl::StrCat(Quoted(address), " is no address"), kForm);
   }
   if (is_protected || IsLoopbackAddress(address)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      field, ": ", Quoted(address),
-      " can be reached from other machines, which needs TLS (--tls-cert, --tls-key) and "
-      "authentication (--access-file); without both, accepted: ",
-      kForm));
+  return FieldError(field,
+                    absl::StrCat(Quoted(address),
+                                 " can be reached from other machines, which needs TLS "
+                                 "(--tls-cert, --tls-key) and authentication (--access-file)"),
+                    absl::StrCat("without both, ", kForm));
 }
 
 }  // namespace plumbline::server

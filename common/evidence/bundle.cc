@@ -164,8 +164,10 @@ absl::StatusOr<BundleFiles> MakeBundle(v1::Report report, const std::vector<std:
 }
 
 absl::Status WriteBundle(const BundleFiles& files, const std::string& directory) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const bool made = !fs::exists(directory, error);
+  fs::create_directories(directory, error);
   if (error) return FileError(directory, "cannot be made", error.value());
   const bool empty = std::filesystem::is_empty(directory, error);
   if (error) return FileError(directory, "cannot be read", error.value());
@@ -174,7 +176,12 @@ absl::Status WriteBundle(const BundleFiles& files, const std::string& directory)
         absl::StrCat(directory, ": is not empty; accepted: a new or an empty folder"));
   }
   for (const auto& [path, contents] : files) {
-    PLUMBLINE_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/", path), contents));
+    const absl::Status written = WriteFileAtomically(absl::StrCat(directory, "/", path), contents);
+    if (written.ok()) continue;
+    // Part of a bundle is none, and would be in the way of the next try.
+    for (const auto& [each, unused] : files) fs::remove(fs::path(directory) / each, error);
+    if (made) fs::remove(directory, error);
+    return written;
   }
   return absl::OkStatus();
 }

@@ -156,6 +156,18 @@ TEST_F(BundleTest, IsWrittenAndReadWhole) {
   EXPECT_EQ(ReadBundle(folder_ + "/nowhere").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(BundleTest, WhatCannotBeWrittenWholeIsNotThere) {
+  BundleFiles files = SmallBundle();
+  files["no/such/folder"] = "as little room as on a full disk";
+  EXPECT_FALSE(WriteBundle(files, folder_).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+  // A folder that was there stays, empty.
+  std::filesystem::create_directories(folder_);
+  EXPECT_FALSE(WriteBundle(files, folder_).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(WriteBundle(SmallBundle(), folder_).ok());
+}
+
 TEST_F(BundleTest, OnlyPlainFilesAreRead) {
   ASSERT_TRUE(WriteBundle(SmallBundle(), folder_).ok());
   std::filesystem::create_directory(folder_ + "/folder");

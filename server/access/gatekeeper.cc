@@ -20,6 +20,9 @@ namespace plumbline::server {
 namespace {
 
 constexpr double kBurstSeconds = 10;
+constexpr absl::string_view kNoToken =
+    "the call has no token; accepted: --token-file=FILE with one that `plumbline token create` "
+    "made";
 
 absl::Status Unauthenticated(absl::string_view why) {
   return WithReason(absl::UnauthenticatedError(why), "UNAUTHENTICATED");
@@ -102,7 +105,7 @@ absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::CallbackServerContext
       return options_.authenticator->OfCertificate(
           absl::HexStringToBytes(value.substr(expected.size())), options_.clock->Now());
     }
-    return Unauthenticated("the call has no token");
+    return Unauthenticated(kNoToken);
   }
   if (const auto peer = context.auth_context(); peer != nullptr && peer->IsPeerAuthenticated()) {
     // Not GRPC_X509_CN_PROPERTY_NAME, which is the first of several.
@@ -117,7 +120,7 @@ absl::StatusOr<Principal> Gatekeeper::Identify(const grpc::CallbackServerContext
           "the call has no token, and its certificate has no, or several, names");
     }
   }
-  return Unauthenticated("the call has no token");
+  return Unauthenticated(kNoToken);
 }
 
 absl::Status Gatekeeper::Charge(const Principal& principal, bool stream) {

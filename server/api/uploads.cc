@@ -108,7 +108,9 @@ absl::StatusOr<v1::Upload> Uploads::Create(const Caller& caller,
     PLUMBLINE_RETURN_IF_ERROR(api_.gatekeeper->RequireAdmin(caller, "uploading a plug-in"));
   }
   if (request.plugin() && !api_.takes_plugin_uploads) {
-    return FieldError("plugin", "this server takes no uploaded plug-ins", "false");
+    return FieldError("plugin", "this server takes no uploaded plug-ins",
+                      "plug-ins that a worker has (`plumbline workers list`), or a server and "
+                      "workers that were started with --allow-plugin-uploads");
   }
   if (request.plugin() && request.size_bytes() > kMaxPluginBytes) {
     return FieldError("size_bytes", absl::StrCat(request.size_bytes(), " is out of range"),

@@ -132,7 +132,8 @@ void CheckPlugins(const v1::JobSpec& spec, const std::function<bool(const std::s
   if (spec.plugins().empty()) return;
   if (is_plugin == nullptr) {
     checker->Add("spec.plugins", "this server takes no uploaded plug-ins",
-                 "nothing; the operator starts the server with --allow-plugin-uploads to allow it");
+                 "plug-ins that a worker has (`plumbline workers list`), or a server and workers "
+                 "that were started with --allow-plugin-uploads");
     return;
   }
   if (spec.plugins_size() > kMaxPlugins) {

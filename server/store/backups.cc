@@ -1,5 +1,6 @@
 #include "server/store/backups.h"
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/status.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "server/proto_util.h"
@@ -118,6 +120,20 @@ absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,
       rocksdb::BackupEngineReadOnly::Open(rocksdb::Env::Default(), EngineOptions(folder), &opened),
       absl::StrCat("open the backups in ", folder)));
   const std::unique_ptr<rocksdb::BackupEngineReadOnly> engine(opened);
+  // Before anything is made.
+  std::vector<rocksdb::BackupInfo> known;
+  engine->GetBackupInfo(&known);
+  if (known.empty()) return absl::NotFoundError(absl::StrCat("there are no backups in ", folder));
+  const auto is_wanted = [backup_id](const rocksdb::BackupInfo& info) {
+    return backup_id == 0 || info.backup_id == backup_id;
+  };
+  if (std::none_of(known.begin(), known.end(), is_wanted)) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no backup ", backup_id, " in ", folder, "; accepted: 0, the newest, or one of: ",
+        absl::StrJoin(known, ", ", [](std::string* out, const rocksdb::BackupInfo& info) {
+          absl::StrAppend(out, info.backup_id);
+        })));
+  }
   // Under another name first, so that what is cut off anywhere leaves no store that looks whole.
   StoreOptions options;
   options.path = absl::StrCat(store_path, ".restoring");

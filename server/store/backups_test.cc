@@ -71,7 +71,7 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
     const std::string restored_data = NewFolder("restored");
     options.path = restored_data + "/store";
     EXPECT_TRUE(absl::IsNotFound(Backups::Restore(folder, 9, restored_data)));
-    EXPECT_FALSE(std::filesystem::exists(restored_data + "/store"));
+    EXPECT_FALSE(std::filesystem::exists(restored_data));
     // As a restore that was cut off left it.
     ASSERT_TRUE(std::filesystem::create_directories(restored_data + "/store.restoring/x"));
     const absl::Status restored = Backups::Restore(folder, id, restored_data);

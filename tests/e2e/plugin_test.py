@@ -151,6 +151,7 @@ class PluginDepthsTest(PluginCase):
         refused = self.replay(SWIGLU, f"--plugin={EXAMPLES}/swiglu.so", "--wait")
         self.assertEqual(refused.status, 2, refused)
         self.assertIn("this server takes no uploaded plug-ins", refused.error)
+        self.assertIn("started with --allow-plugin-uploads", refused.error)
 
 
 class PluginUploadTest(PluginCase):

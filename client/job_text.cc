@@ -225,6 +225,28 @@ std::string EventText(const v1::JobEvent& event, const Style& style) {
       task, style.Paint(failed ? Ink::kBad : Ink::kPlain, EventBody(event)));
 }
 
+namespace {
+
+// Entries of one side, "TASK: ENTRY", in their order: a line each, or one for all of a task that
+// are more than a reader wants to read.
+void AppendOnly(absl::string_view label,
+                const google::protobuf::RepeatedPtrField<std::string>& names, std::string* out) {
+  constexpr int kMostOfATask = 8;
+  const auto task_of = [&](int i) {
+    return absl::string_view(names[i]).substr(0, names[i].find(": "));
+  };
+  for (int first = 0, end = 0; first < names.size(); first = end) {
+    while (end < names.size() && task_of(end) == task_of(first)) ++end;
+    if (end - first > kMostOfATask) {
+      absl::StrAppend(out, "  ", label, task_of(first), ": ", end - first, " entries\n");
+      continue;
+    }
+    for (int i = first; i < end; ++i) absl::StrAppend(out, "  ", label, names[i], "\n");
+  }
+}
+
+}  // namespace
+
 std::string JobComparisonText(const v1::JobComparison& comparison, const Style& style) {
   std::string out =
       absl::StrCat("A  ", comparison.a(), "  ", comparison.verdict_a().sentence(), "\nB  ",
@@ -251,10 +273,8 @@ std::string JobComparisonText(const v1::JobComparison& comparison, const Style& 
                  Cell(bytes)});
   }
   absl::StrAppend(&out, rows.Render(style));
-  for (const std::string& name : comparison.only_a())
-    absl::StrAppend(&out, "  only A: ", name, "\n");
-  for (const std::string& name : comparison.only_b())
-    absl::StrAppend(&out, "  only B: ", name, "\n");
+  AppendOnly("only A: ", comparison.only_a(), &out);
+  AppendOnly("only B: ", comparison.only_b(), &out);
   return out;
 }
 

@@ -354,6 +354,16 @@ TEST(EventTextTest, KnowsEveryKindOfEvent) {
   EXPECT_THAT(EventText(v1::JobEvent(), Style()), HasSubstr("see --format=json"));
 }
 
+TEST(JobTextTest, ManyEntriesOfOneSideAreCounted) {
+  v1::JobComparison comparison;
+  comparison.add_only_a("layout tiny: q_proj");
+  for (int i = 0; i < 48; ++i) comparison.add_only_a("layout medium: e" + std::to_string(i));
+  comparison.add_only_b("k_proj");
+  EXPECT_THAT(JobComparisonText(comparison, Style()),
+              HasSubstr("  only A: layout tiny: q_proj\n  only A: layout medium: 48 entries\n"
+                        "  only B: k_proj\n"));
+}
+
 TEST(JobTextTest, WhatHasNotEndedHasNoVerdict) {
   v1::Job job;
   job.set_name("jobs/a");

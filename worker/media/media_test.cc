@@ -15,6 +15,7 @@
 #include "kernels/cpu/thread_pool.h"
 #include "worker/media/compare_media.h"
 #include "worker/media/media_file.h"
+#include "worker/media/mp4_boxes.h"
 #include "worker/media/mp4_reader.h"
 #include "worker/media/mp4_writer.h"
 #include "worker/media/tensor_media.h"
@@ -189,7 +190,23 @@ TEST_F(MediaTest, DamagedMp4sAreRefused) {
     const absl::Status status = Compare(Path("cut.mp4"), Path("a.mp4")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << size << ": " << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("cut.mp4: ")) << size;
+    // As the reference, too: not that the other one has more sound.
+    EXPECT_THAT(std::string(Compare(Path("a.mp4"), Path("cut.mp4")).status().message()),
+                HasSubstr("cut.mp4: "))
+        << size;
   }
+  // What others put behind the last box, and a last box without a size.
+  for (const std::string& more : {std::string(5, '\0'), std::string("tail: \377\377 of no box")}) {
+    ASSERT_TRUE(WriteFileAtomically(Path("more.mp4"), whole + more).ok());
+    EXPECT_TRUE(CheckMp4IsWhole(Path("more.mp4")).ok()) << more;
+  }
+  const std::string open = std::string("\0\0\0\0mdat", 8) + "to the end";
+  ASSERT_TRUE(WriteFileAtomically(Path("open.mp4"), open).ok());
+  EXPECT_TRUE(CheckMp4IsWhole(Path("open.mp4")).ok());
+  const std::string huge("\0\0\0\1mdat\0\0\0\1\0\0\0\0", 16);
+  ASSERT_TRUE(WriteFileAtomically(Path("huge.mp4"), huge).ok());
+  EXPECT_THAT(std::string(CheckMp4IsWhole(Path("huge.mp4")).message()),
+              HasSubstr("huge.mp4: is cut short: its box mdat has 4294967296 bytes, of which 16"));
 }
 
 TEST_F(MediaTest, AnMp4NeedsFfmpegAndNothingElseDoes) {

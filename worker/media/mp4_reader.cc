@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "worker/media/ffmpeg_objects.h"
 #include "worker/media/limits.h"
+#include "worker/media/mp4_boxes.h"
 
 namespace plumbline::media {
 namespace {
@@ -27,6 +28,8 @@ class Stream {
     if (packet_ == nullptr || frame_ == nullptr) {
       return absl::ResourceExhaustedError("FFmpeg: out of memory");
     }
+    // FFmpeg makes a short soundtrack of what is left of one.
+    PLUMBLINE_RETURN_IF_ERROR(CheckMp4IsWhole(path_));
     AVDictionary* options = nullptr;
     ffmpeg_.av_dict_set(&options, "format_whitelist", "mov,mp4,m4a,3gp,3g2,mj2", 0);
     ffmpeg_.av_dict_set(&options, "protocol_whitelist", "file", 0);

@@ -304,6 +304,15 @@ class Coordinator::Impl {
     if (!options_.web_dir.empty()) {
       http_.Handle("GET", "/*",
                    [this](const HttpRequest& request) { return web_->Serve(request); });
+    } else {
+      http_.Handle("GET", "/", [](const HttpRequest& /*request*/) {
+        HttpResponse none;
+        none.status = 404;
+        none.body =
+            "No dashboard is served here: start plumbline-server with --web-dir=DIR, the folder of "
+            "its files.\n";
+        return none;
+      });
     }
     http_.SetFilter(MakeOriginFilter(options_.cors_origins,
                                      /*loopback_only=*/IsLoopbackAddress(options_.http)));

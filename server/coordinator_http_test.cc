@@ -304,6 +304,15 @@ TEST_F(HttpTest, ConfiguredOriginsMayCall) {
   }
 }
 
+TEST_F(HttpTest, WithoutTheDashboardItSaysHowToHaveIt) {
+  Start();
+  const auto page = Http().Get("/");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 404);
+  EXPECT_TRUE(absl::StrContains(page->body, "--web-dir=DIR")) << page->body;
+  EXPECT_EQ(Http().Get("/jobs")->body, "error 404\n");
+}
+
 TEST_F(HttpTest, TheDashboardIsServedBesideTheRest) {
   options_.web_dir = absl::StrCat(testing::TempDir(), "/dashboard");
   std::filesystem::create_directories(options_.web_dir);

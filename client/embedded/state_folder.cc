@@ -21,6 +21,8 @@ namespace {
 
 // Below the folder that the environment names, which may be one that others can enter.
 constexpr char kSubfolder[] = "embedded";
+constexpr char kCannotMake[] =
+    "cannot make the folder for jobs and reports, which PLUMBLINE_STATE_DIR may name";
 // Of struct sockaddr_un, without the NUL at its end.
 constexpr size_t kMaxSocketPathBytes = 107;
 
@@ -65,10 +67,10 @@ absl::StatusOr<std::unique_ptr<StateFolder>> StateFolder::Open(const std::string
   std::error_code error;
   const std::filesystem::path parent = std::filesystem::absolute(path, error);
   if (!error) std::filesystem::create_directories(parent, error);
-  if (error) return FileError(path, "cannot make", error.value());
+  if (error) return FileError(path, kCannotMake, error.value());
   const std::string folder = (parent / kSubfolder).lexically_normal().string();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return FileError(folder, "cannot make", errno);
+    return FileError(folder, kCannotMake, errno);
   }
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return FileError(folder, "cannot open", errno);

@@ -45,6 +45,11 @@ TEST(StateFolderTest, MakesAFolderThatOthersCannotEnter) {
   EXPECT_THAT(opened.status().message(), HasSubstr("mode 755"));
 }
 
+TEST(StateFolderTest, WhereNoneCanBeMadeItSaysHowToNameAnother) {
+  const std::string message(StateFolder::Open("/proc/plumbline").status().message());
+  EXPECT_NE(message.find("PLUMBLINE_STATE_DIR"), std::string::npos) << message;
+}
+
 TEST(StateFolderTest, RefusesALinkInItsPlace) {
   const std::string path = TempFolder();
   ASSERT_EQ(symlink("/tmp", (path + "/embedded").c_str()), 0);

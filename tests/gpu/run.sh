@@ -31,9 +31,10 @@ readonly PARTS=(tests gates controls selftest pytorch decoder plugin capture ful
 readonly PART_LIMIT_S=540
 # Every kernel at small sizes: all operations of golden, provider and candidate, plain and Hopper's own, the fused ones, the
 # decoders', conversion, synthesis, noise, comparison, a plug-in and its guards.
-SANITIZED='*OddSizes*:*AlignedSizes*:FusedCuda.*:Sm90Product.Every*:Cuda/DecoderOperationsTest.*'
-SANITIZED+=':CudaDevice.Converts*:CudaSynthetic.*:NoiseCuda.*Sequence*:CudaPluginTest.*'
-export SANITIZED
+SANITIZED='*OddSizes*:*AlignedSizes*:FusedCuda.*:Sm90Product/*:Cuda/DecoderOperationsTest.*'
+SANITIZED+=':CudaDevice.Converts*:CudaSynthetic.*:NoiseCuda.*Sequence*:CudaPluginTest.*:*NormsOfManyRows*/520'
+readonly PRODUCT_SHARDS=6
+export SANITIZED PRODUCT_SHARDS
 mkdir -p results
 
 if [[ ! -x plumbline || programs.tar.xz -nt plumbline ]]; then
@@ -79,23 +80,29 @@ races() {
 }
 
 run_sanitizer() {
-  local tool filter tests status=0
+  local tool tests shard status=0 environment=()
   PATH="$PATH:/usr/local/cuda/bin"
   if ! command -v compute-sanitizer >/dev/null; then
     echo "compute-sanitizer is not there: not run"
     return 3
   fi
-  # Side by side: each takes little of the card. racecheck takes longest, so that it runs as two.
+  # Side by side: each takes little of the card. racecheck takes longest, so that it runs as several.
   local -A runs=() filters=(
     [memcheck]="$SANITIZED"
     # What TMA stores, initcheck does not see: products of Hopper's are not for it.
-    [initcheck]="${SANITIZED/Sm90Product.Every\*:/}"
-    [racecheck]="CandidateCuda.*Sizes*:FusedCuda.*:Sm90Product.Every*"
-    [racecheck-others]="$SANITIZED:-Candidate*:FusedCuda.*:Sm90Product.*"
+    [initcheck]="${SANITIZED/Sm90Product\/\*:/}"
+    [racecheck-candidate]="CandidateCuda.*Sizes*"
+    [racecheck-fused]="FusedCuda.*:*NormsOfManyRows*/520"
+    [racecheck-others]="$SANITIZED:-Candidate*:FusedCuda.*:Sm90Product/*:*NormsOfManyRows*"
     [racecheck-control]="BulkCopyRing.*"
   )
+  for ((shard = 0; shard < PRODUCT_SHARDS; ++shard)); do filters[racecheck-products-$shard]='Sm90Product/*'; done
   for tool in "${!filters[@]}"; do
-    compute-sanitizer --tool "${tool%%-*}" --error-exitcode 9 ./gpu_tests test --gtest_brief=1 \
+    environment=()
+    if [[ $tool == racecheck-products-* ]]; then
+      environment=("GTEST_TOTAL_SHARDS=$PRODUCT_SHARDS" "GTEST_SHARD_INDEX=${tool##*-}")
+    fi
+    env "${environment[@]}" compute-sanitizer --tool "${tool%%-*}" --error-exitcode 9 ./gpu_tests test --gtest_brief=1 \
       --gtest_filter="${filters[$tool]}" >"results/$tool.log" 2>&1 &
     runs[$tool]=$!
   done
@@ -116,7 +123,8 @@ run_sanitizer() {
       *) ((tests == 0)) || status=1 ;;
     esac
   done
-  for tool in racecheck racecheck-others; do
+  for tool in "${!filters[@]}"; do
+    [[ $tool == racecheck-* && $tool != racecheck-control ]] || continue
     echo "$tool: $(races "results/$tool.log" | wc -l) races that are not the control's"
     [[ -z "$(races "results/$tool.log")" ]] || status=1
   done

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,12 +70,12 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"y", SummedAxis::kWidth, SummedAxis::kWidth, 925, 1352, 1096},
-    {"y of few rows", SummedAxis::kWidth, SummedAxis::kWidth, 3, 2696, 200},
-    {"dx", SummedAxis::kWidth, SummedAxis::kRows, 925, 1352, 1096},
-    {"y of a sum in runs", SummedAxis::kWidth, SummedAxis::kWidth, 37, 264, 40000},
-    {"dx of a sum in runs", SummedAxis::kWidth, SummedAxis::kRows, 3, 2688, 49160},
-    {"dW", SummedAxis::kRows, SummedAxis::kRows, 1352, 1096, 925},
+    {"Y", SummedAxis::kWidth, SummedAxis::kWidth, 925, 1352, 1096},
+    {"YOfFewRows", SummedAxis::kWidth, SummedAxis::kWidth, 3, 2696, 200},
+    {"Dx", SummedAxis::kWidth, SummedAxis::kRows, 925, 1352, 1096},
+    {"YOfASumInRuns", SummedAxis::kWidth, SummedAxis::kWidth, 37, 264, 40000},
+    {"DxOfASumInRuns", SummedAxis::kWidth, SummedAxis::kRows, 3, 2688, 49160},
+    {"Dw", SummedAxis::kRows, SummedAxis::kRows, 1352, 1096, 925},
 };
 
 Tensor RandomOperand(Tensors& tensors, SummedAxis summed, int64_t extent, int64_t k) {
@@ -82,50 +83,55 @@ Tensor RandomOperand(Tensors& tensors, SummedAxis summed, int64_t extent, int64_
                                       : tensors.Random(DType::kBF16, k, extent);
 }
 
-TEST(Sm90Product, EveryShapeOfTilesGivesTheSameBytes) {
+class EveryShapeOfTiles : public testing::TestWithParam<std::tuple<Case, DType>> {};
+
+TEST_P(EveryShapeOfTiles, GivesTheSameBytes) {
   PLUMBLINE_SKIP_WITHOUT_GPU();
   if (!cuda::RunsSm90Code()) GTEST_SKIP() << "no Hopper";
-  for (const Case& product : kCases) {
-    for (const DType output_type : {DType::kBF16, DType::kF32}) {
-      Tensors tensors;
-      const Operand left = {RandomOperand(tensors, product.left, product.m, product.k),
-                            product.left};
-      const Operand right = {RandomOperand(tensors, product.right, product.n, product.k),
-                             product.right};
-      const Tensor bias = tensors.Random(DType::kBF16, 1, product.n);
-      ASSERT_TRUE(
-          candidate_cuda::TakesSm90Product(left, right, tensors.Make(output_type, 1, product.n)));
+  const auto& [product, output_type] = GetParam();
+  Tensors tensors;
+  const Operand left = {RandomOperand(tensors, product.left, product.m, product.k), product.left};
+  const Operand right = {RandomOperand(tensors, product.right, product.n, product.k),
+                         product.right};
+  const Tensor bias = tensors.Random(DType::kBF16, 1, product.n);
+  ASSERT_TRUE(
+      candidate_cuda::TakesSm90Product(left, right, tensors.Make(output_type, 1, product.n)));
 
-      float* const run_sums = tensors.RunSums(left, right);
-      const auto multiply = [&](int shape) {
-        const Tensor output = tensors.Make(output_type, product.m, product.n);
-        EXPECT_TRUE(
-            Sm90MultiplyInShape(shape, Tensors::Stream(), left, right, bias, output, run_sums)
-                .ok());
-        return Download(output);
-      };
-      const HostTensor first = multiply(0);
-      for (int shape = 0; shape < Sm90ShapeCount(left, right); ++shape) {
-        for (int repeat = 0; repeat < 2; ++repeat) {
-          EXPECT_TRUE(BitwiseEqual(first.view(), multiply(shape).view()))
-              << product.name << ", shape " << shape;
-        }
-      }
-
-      const auto widen = [&](const Tensor& tensor) {
-        const Tensor wide = tensors.Make(DType::kF32, tensor.rows, tensor.width);
-        EXPECT_TRUE(
-            CudaDeviceForTest()->Convert(CudaDeviceForTest()->Context(), tensor, wide).ok());
-        return wide;
-      };
-      const Tensor expected = tensors.Make(DType::kF32, product.m, product.n);
-      ASSERT_TRUE(cuda::MultiplyFloat32(Tensors::Stream(), {widen(left.tensor), left.summed},
-                                        {widen(right.tensor), right.summed}, widen(bias), expected)
-                      .ok());
-      EXPECT_LE(RelativeL2(Download(expected).view(), first.view()), 2e-3) << product.name;
+  float* const run_sums = tensors.RunSums(left, right);
+  const auto multiply = [&, type = output_type, m = product.m, n = product.n](int shape) {
+    const Tensor output = tensors.Make(type, m, n);
+    EXPECT_TRUE(
+        Sm90MultiplyInShape(shape, Tensors::Stream(), left, right, bias, output, run_sums).ok());
+    return Download(output);
+  };
+  const HostTensor first = multiply(0);
+  for (int shape = 0; shape < Sm90ShapeCount(left, right); ++shape) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      EXPECT_TRUE(BitwiseEqual(first.view(), multiply(shape).view())) << "shape " << shape;
     }
   }
+
+  const auto widen = [&](const Tensor& tensor) {
+    const Tensor wide = tensors.Make(DType::kF32, tensor.rows, tensor.width);
+    EXPECT_TRUE(CudaDeviceForTest()->Convert(CudaDeviceForTest()->Context(), tensor, wide).ok());
+    return wide;
+  };
+  const Tensor expected = tensors.Make(DType::kF32, product.m, product.n);
+  ASSERT_TRUE(cuda::MultiplyFloat32(Tensors::Stream(), {widen(left.tensor), left.summed},
+                                    {widen(right.tensor), right.summed}, widen(bias), expected)
+                  .ok());
+  EXPECT_LE(RelativeL2(Download(expected).view(), first.view()), 2e-3);
 }
+
+std::string NameOf(const testing::TestParamInfo<std::tuple<Case, DType>>& info) {
+  const auto& [product, output_type] = info.param;
+  return std::string(product.name) + (output_type == DType::kF32 ? "Float32" : "Bfloat16");
+}
+
+INSTANTIATE_TEST_SUITE_P(Sm90Product, EveryShapeOfTiles,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(DType::kBF16, DType::kF32)),
+                         NameOf);
 
 void ExpectRowsAlone(int64_t outputs, int64_t inputs) {
   constexpr int64_t kRows = 3160;

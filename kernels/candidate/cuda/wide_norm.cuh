@@ -136,6 +136,65 @@ __global__ void __launch_bounds__(kRowThreads, kBlocksOfNorm<kResidual>)
   }
 }
 
+// Many rows: a block goes through them, and reads each chunk of its next row as it writes that of
+// this one. What streams past leaves the caches first, so that the tables stay.
+inline constexpr int kBlocksOfManyRows = 10;  // of a multiprocessor: the most without a spill
+
+template <bool kModulated>
+__global__ void __launch_bounds__(kRowThreads, kBlocksOfManyRows)
+    ManyRowsNormKernel(const __grid_constant__ NormRows all, unsigned flat_rows) {
+  cuda::LetNextKernelStart();
+  cuda::WaitForKernelsBefore();
+  __shared__ float shared[2][4];
+  const int first = static_cast<int>(threadIdx.x) * kChunkValues;
+  Chunk kept[kMostRowChunks];
+  const auto input = [&](unsigned flat_row) {
+    const unsigned item = flat_row / all.rows;
+    return all.x.Row(flat_row - item * all.rows, item);
+  };
+  const auto read = [&](const bf16* from, int i) {
+    const int column = first + i * kChunksApart;
+    if (column < all.width) kept[i] = LoadChunkOnce(from + column);
+  };
+  const bf16* const first_row = input(blockIdx.x);
+#pragma unroll
+  for (int i = 0; i < kMostRowChunks; ++i) read(first_row, i);
+
+  int side = 0;  // of `shared`: the one that no thread still reads
+#pragma unroll 1
+  for (unsigned flat_row = blockIdx.x; flat_row < flat_rows; flat_row += gridDim.x) {
+    const unsigned item = flat_row / all.rows;
+    const unsigned row = flat_row - item * all.rows;
+    const NormTables tables = all.template Tables<false, kModulated>(row);
+    const bool last = flat_rows - flat_row <= gridDim.x;
+    const bf16* const next = input(last ? flat_row : flat_row + gridDim.x);
+    LaneSums sums;
+#pragma unroll
+    for (int i = 0; i < kMostRowChunks; ++i) {
+      if (first + i * kChunksApart >= all.width) continue;
+      float values[kChunkValues];
+      WidenChunk(kept[i], values);
+      sums.Add(values, values);
+      ForgetWidened(kept[i]);
+    }
+    const float mean_square = FoldRow(sums, shared[side]) / static_cast<float>(all.width);
+    side ^= 1;
+    const float r = rsqrtf(mean_square + all.epsilon);
+    if (all.saved != nullptr && threadIdx.x == 0) all.saved[flat_row] = r;
+    bf16* const to = all.output.Row(row, item);
+#pragma unroll
+    for (int i = 0; i < kMostRowChunks; ++i) {
+      const int column = first + i * kChunksApart;
+      if (column >= all.width) continue;
+      StoreChunkOnce(Normalise<kModulated>(kept[i], r, tables, column), to + column);
+      if (!last) read(next, i);
+    }
+  }
+}
+
+// From so many rows of each block on, what is left of the last round no longer counts.
+inline constexpr int64_t kLeastRowsOfBlock = 8;
+
 // Whether rows of `width` values, whose tensors are aligned to kChunkValues, are taken.
 inline bool TakesWideNorm(int64_t width, bool aligned) {
   return aligned && width % kChunkValues == 0 && width <= kMostWideNormWidth;
@@ -165,7 +224,15 @@ inline absl::Status WideNorm(cudaStream_t stream, const Tensor& x, const GatedBr
   const auto launch = [&](auto has_residual, auto is_modulated) {
     constexpr bool kResidual = decltype(has_residual)::value;
     constexpr bool kModulated = decltype(is_modulated)::value;
-    return cuda::LaunchEarly(stream, "candidate RMSNorm", WideNormKernel<kResidual, kModulated>,
+    constexpr char kName[] = "candidate RMSNorm";
+    if constexpr (!kResidual) {
+      const int blocks = kBlocksOfManyRows * cuda::MultiprocessorCount();
+      if (flat_rows >= kLeastRowsOfBlock * blocks) {
+        return cuda::LaunchEarly(stream, kName, ManyRowsNormKernel<kModulated>, blocks, kRowThreads,
+                                 0, all, static_cast<unsigned>(flat_rows));
+      }
+    }
+    return cuda::LaunchEarly(stream, kName, WideNormKernel<kResidual, kModulated>,
                              static_cast<unsigned>(flat_rows), kRowThreads, 0, all);
   };
   if (branch != nullptr) {

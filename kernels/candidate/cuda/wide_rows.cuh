@@ -28,6 +28,15 @@ __device__ inline Chunk LoadChunkOnce(const cuda::bf16* from) {
 __device__ inline void StoreChunk(const Chunk& chunk, cuda::bf16* to) {
   *reinterpret_cast<Chunk*>(to) = chunk;
 }
+// The same where nobody reads it soon.
+__device__ inline void StoreChunkOnce(const Chunk& chunk, cuda::bf16* to) {
+  __stcs(reinterpret_cast<uint4*>(to), *reinterpret_cast<const uint4*>(&chunk));
+}
+// The compiler forgets what it knows of the values: what it has widened of them is not kept.
+__device__ inline void ForgetWidened(Chunk& chunk) {
+  auto& bits = *reinterpret_cast<uint4*>(&chunk);
+  asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
+}
 __device__ inline Chunk RoundChunk(const float (&values)[kChunkValues]) {
   const uint4 bits = {cuda::PackBf16(values[0], values[1]), cuda::PackBf16(values[2], values[3]),
                       cuda::PackBf16(values[4], values[5]), cuda::PackBf16(values[6], values[7])};
@@ -91,16 +100,14 @@ struct LaneSums {
 };
 
 // The sum over a row by a block of kRowThreads threads, the 128 lanes; in every thread. `shared`
-// has four values.
+// has four values, which are the caller's again after its next barrier.
 inline constexpr int kRowThreads = 64;
 
 __device__ inline float FoldRow(const LaneSums& sums, float* shared) {
   const float folded = sums.Fold();
   if (threadIdx.x % kFoldedThreads == 0) shared[threadIdx.x / kFoldedThreads] = folded;
   __syncthreads();
-  const float result = (shared[0] + shared[2]) + (shared[1] + shared[3]);
-  __syncthreads();
-  return result;
+  return (shared[0] + shared[2]) + (shared[1] + shared[3]);
 }
 
 }  // namespace plumbline::candidate_cuda

@@ -277,6 +277,17 @@ TEST_F(CommandsTest, WaitingForMemoryThatNoWorkerHasIsABadRequest) {
   EXPECT_THAT(coordinator_.deleted(), ElementsAre("jobs/fake"));
 }
 
+TEST_F(CommandsTest, WhatTheOnlyWorkerHandedBackIsNotWaitedFor) {
+  coordinator_.events.clear();
+  coordinator_.job = ParseText<v1::Job>(R"pb(
+    state: JOB_STATE_QUEUED
+    waiting_reason { code: CODE_NO_FIT message: "every worker that fits handed it back: no disk" }
+  )pb");
+  EXPECT_EQ(Run({"submit", "block-replay", "--checkpoint=H3"}), kExitServiceFailed);
+  EXPECT_THAT(error_, HasSubstr("every worker that fits handed it back: no disk"));
+  EXPECT_THAT(coordinator_.deleted(), ElementsAre("jobs/fake"));
+}
+
 TEST_F(CommandsTest, ALostStreamIsResumedAfterTheLastEvent) {
   for (int i = 0; i < 5; ++i) {
     coordinator_.events.push_back(ParseText<v1::JobEvent>("log { message: 'line' }"));

@@ -134,11 +134,14 @@ absl::StatusOr<ExitStatus> JobRunner::Run(const JobRequest& request) {
     return FieldError(LayoutsField(request.spec), watched->message,
                       "a layout that fits in a worker's memory");
   }
-
   if (watched->end == WatchEnd::kNeedsPlugin) {
     Withdraw(name);
     return FieldError("composition", watched->message,
                       "plug-ins that a worker has, or --plugin=FILE with one of yours");
+  }
+  if (watched->end == WatchEnd::kHasNoWorker) {
+    Withdraw(name);
+    return absl::UnavailableError(watched->message);
   }
 
   v1::GetJobRequest get;

@@ -128,7 +128,7 @@ Result Do(const WatchJobCommand& command, CommandContext* context) {
       }));
   PLUMBLINE_RETURN_IF_ERROR(printed);
   if (watched.end == WatchEnd::kInterrupted) return kExitInterrupted;
-  if (watched.end == WatchEnd::kNeedsMemory || watched.end == WatchEnd::kNeedsPlugin) {
+  if (watched.end != WatchEnd::kFinished) {
     return absl::FailedPreconditionError(absl::StrCat(name, " waits: ", watched.message));
   }
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job, FetchJob(context, name));

@@ -91,6 +91,11 @@ class Watcher {
       case v1::WaitingReason::CODE_PLUGIN:
         result_.end = WatchEnd::kNeedsPlugin;
         break;
+      case v1::WaitingReason::CODE_NO_FIT:
+        // To a server others may come.
+        if (!session_->is_embedded()) return false;
+        result_.end = WatchEnd::kHasNoWorker;
+        break;
       default:
         return false;
     }

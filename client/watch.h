@@ -16,13 +16,14 @@ enum class WatchEnd {
   kInterrupted,  // Ctrl-C; the job goes on
   kNeedsMemory,  // it waits for memory that no registered worker has
   kNeedsPlugin,  // it waits for a plug-in that no registered worker has
+  kHasNoWorker,  // it waits for a worker other than the one of an embedded service
 };
 
 struct WatchResult {
   WatchEnd end = WatchEnd::kFinished;
   // Of the last event that was seen, 0 before the first.
   int64_t last_sequence = 0;
-  // kNeedsMemory, kNeedsPlugin: what it needs and what there is.
+  // kNeedsMemory, kNeedsPlugin, kHasNoWorker: what it needs and what there is.
   std::string message;
 };
 

@@ -27,6 +27,8 @@ namespace {
 
 constexpr int kLeastComputeCapabilityMajor = 8;
 constexpr size_t kStagingBytes = size_t{16} << 20;
+// What a process holds of a device beside its pool: CUDA's context, kernels, cuBLAS.
+constexpr int64_t kBesidePoolBytes = int64_t{2} << 30;
 
 class CudaGraph final : public RecordedWork {
  public:
@@ -220,16 +222,25 @@ class CudaDevice final : public Device {
       error = AllocateFromPool(stream, bytes, &data);
     }
     absl::MutexLock lock(&mutex_);
-    if (error == cudaErrorMemoryAllocation) {
-      return WithNeededMemory(
-          absl::ResourceExhaustedError(absl::StrCat("device memory: ", bytes, " bytes asked for, ",
-                                                    used_bytes_, " of ", memory_bytes_, " in use")),
-          used_bytes_ + static_cast<int64_t>(bytes));
-    }
+    if (error == cudaErrorMemoryAllocation) return OutOfMemory(static_cast<int64_t>(bytes));
     if (error != cudaSuccess) return CudaStatus(error, "device memory");
     used_bytes_ += static_cast<int64_t>(bytes);
     high_water_bytes_ = std::max(high_water_bytes_, used_bytes_);
     return data;
+  }
+
+  // Whether a device with more memory is needed, or this one without other processes.
+  absl::Status OutOfMemory(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const int64_t needed_bytes = used_bytes_ + bytes;
+    const std::string asked = absl::StrCat("device memory: ", bytes, " bytes asked for, ",
+                                           used_bytes_, " of ", memory_bytes_, " in use here");
+    if (needed_bytes > memory_bytes_ - kBesidePoolBytes) {
+      return WithNeededMemory(absl::ResourceExhaustedError(asked), needed_bytes);
+    }
+    size_t free_bytes = 0, total_bytes = 0;
+    cudaMemGetInfo(&free_bytes, &total_bytes);
+    return absl::ResourceExhaustedError(
+        absl::StrCat(asked, " and ", free_bytes, " free: other processes hold the rest"));
   }
 
   cudaError_t AllocateFromPool(cudaStream_t stream, size_t bytes, void** data) {

@@ -1,15 +1,18 @@
 // The CUDA device: accounting, copies, conversion, and what it says where there is no GPU.
 #include "kernels/cuda/cuda_device.h"
 
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/status.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/cuda/cuda_case.h"
@@ -67,8 +70,25 @@ TEST(CudaDevice, SaysHowMuchMemoryThereIs) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(bytes)));
   EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(device.MemoryBytes())));
+  EXPECT_GE(GetNeededMemory(status), static_cast<int64_t>(bytes));
   // The refusal leaves nothing behind that a later launch would report.
   EXPECT_TRUE(device.Allocate(1 << 20).ok());
+}
+
+// Somebody else's memory is no reason to look for a larger device.
+TEST(CudaDevice, SaysThatOthersHoldTheMemory) {
+  PLUMBLINE_SKIP_WITHOUT_GPU();
+  const std::unique_ptr<Device> device = MakeCudaDevice(0).value();
+  size_t free_bytes = 0, total_bytes = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
+  void* others = nullptr;
+  ASSERT_EQ(cudaMalloc(&others, free_bytes / 8 * 7), cudaSuccess);
+  const absl::Status status = device->Allocate(free_bytes / 4).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("other processes hold the rest"));
+  EXPECT_EQ(GetNeededMemory(status), 0);
+  cudaFree(others);
+  EXPECT_TRUE(device->Allocate(free_bytes / 4).ok());
 }
 
 TEST(CudaDevice, UploadsBesideTheStream) {

@@ -86,7 +86,10 @@ absl::Status Cublas::LoadFunctions(void* cublas, void* cublas_lt) {
 
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cuBLAS, ", what, ": error ", static_cast<int>(status)));
+  const std::string message = absl::StrCat("cuBLAS, ", what, ": error ", static_cast<int>(status));
+  return status == CUBLAS_STATUS_ALLOC_FAILED
+             ? absl::ResourceExhaustedError(absl::StrCat(message, ": no memory"))
+             : absl::InternalError(message);
 }
 
 absl::StatusOr<CublasHandle> CublasHandle::Lock(const Cublas& cublas) {
@@ -100,7 +103,9 @@ absl::StatusOr<CublasHandle> CublasHandle::Lock(const Cublas& cublas) {
   auto lock = std::make_unique<absl::MutexLock>(&handles->mutex);
   cublasHandle_t& handle = handles->by_device[device];
   if (handle == nullptr) {
-    PLUMBLINE_RETURN_IF_ERROR(CublasStatus(cublas.cublasCreate_v2(&handle), "making a handle"));
+    cublasHandle_t made = nullptr;
+    PLUMBLINE_RETURN_IF_ERROR(CublasStatus(cublas.cublasCreate_v2(&made), "making a handle"));
+    handle = made;
   }
   return CublasHandle(std::move(lock), handle);
 }

@@ -61,7 +61,8 @@ class Cublas {
   std::string version_;
 };
 
-// OK for success; otherwise INTERNAL, with `what` and cuBLAS's number for the error.
+// OK for success; otherwise, with `what` and cuBLAS's number for the error, RESOURCE_EXHAUSTED
+// where that is memory and INTERNAL for the rest.
 absl::Status CublasStatus(cublasStatus_t status, absl::string_view what);
 
 // The handle of the calling thread's current device, which its holder alone may use while it holds

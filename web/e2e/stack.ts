@@ -20,6 +20,10 @@ export const program = (name: string) => {
   return found;
 };
 
+// A loopback address that other programs, and other tests, hardly use: a port of it is still free when the server that
+// had it is started again.
+const ownHost = () => `127.${[0, 1, 2].map(() => 1 + Math.floor(Math.random() * 254)).join(".")}`;
+
 export async function until<T>(what: string, condition: () => T | undefined | Promise<T | undefined>): Promise<T> {
   const deadline = Date.now() + DEADLINE_MS;
   for (;;) {
@@ -71,9 +75,10 @@ export class Stack {
   async startServer(...flags: string[]) {
     const ready = path.join(this.folder, "server.json");
     rmSync(ready, { force: true });
+    const host = ownHost();
     this.server = this.spawn("server/plumbline-server", [
-      `--listen=${this.ports?.listen ?? "127.0.0.1:0"}`,
-      `--http=${this.ports?.http ?? "127.0.0.1:0"}`,
+      `--listen=${this.ports?.listen ?? `${host}:0`}`,
+      `--http=${this.ports?.http ?? `${host}:0`}`,
       `--data-dir=${path.join(this.folder, "data")}`,
       `--ready-file=${ready}`,
       `--web-dir=${DIST}`,

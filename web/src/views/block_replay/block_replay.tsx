@@ -9,6 +9,7 @@ import { SavedTable } from "../../ui/saved_table.js";
 import { type Direction, DRIFT_WORD, driftOf, entryOfNode, errorOf, type Feed, judge } from "./drift.js";
 import { BLOCK_NODES } from "./block_graph.js";
 import { EntryPanel } from "./entry_panel.js";
+import { failureText } from "./first_failure.js";
 import { NodeGraph } from "./node_graph.js";
 
 // ?layout=, ?feed=, ?direction= and ?node= choose what is shown, so that a link opens a node.
@@ -81,8 +82,8 @@ function Replay({ task, replay, feed, direction, chosen, onChoose }: ReplayProps
             First failure:{" "}
             <button type="button" onClick={() => onChoose(failure.entry)}>
               {failure.entry}
-            </button>{" "}
-            at gate <code>{failure.gate}</code> {failure.where}.{" "}
+            </button>
+            {failureText(failure, replay.entries.find(({ name }) => name === failure.entry)?.gates ?? [])}.{" "}
           </>
         ) : (
           "No gate fails. "

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -33,9 +34,12 @@ class Socket {
   const int descriptor_;
 };
 
-// 0, or an errno.
-int TryBind(int family, const sockaddr* address, socklen_t size) {
-  const Socket socket(family);
+using Sockets = std::vector<std::unique_ptr<Socket>>;
+
+// 0, or an errno. The socket listens as long as `held` has it.
+int TryBind(int family, const sockaddr* address, socklen_t size, Sockets* held) {
+  held->push_back(std::make_unique<Socket>(family));
+  const Socket& socket = *held->back();
   const int on = 1;
   // As those that listen do, so that connections that have ended are not in the way.
   if (socket.get() < 0 ||
@@ -77,7 +81,8 @@ absl::Status CheckPath(const std::string& address, absl::string_view path,
                ? Cannot(address, ErrorWords(EADDRINUSE))
                : absl::OkStatus();
   }
-  if (const int error_number = TryBind(AF_UNIX, generic, sizeof(socket_address));
+  Sockets held;
+  if (const int error_number = TryBind(AF_UNIX, generic, sizeof(socket_address), &held);
       error_number != 0) {
     return Cannot(address, ErrorWords(error_number));
   }
@@ -85,11 +90,7 @@ absl::Status CheckPath(const std::string& address, absl::string_view path,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status CheckCanListen(const std::string& address, absl::string_view field) {
-  absl::string_view path = address;
-  if (absl::ConsumePrefix(&path, "unix:")) return CheckPath(address, path, field);
+absl::Status CheckPort(const std::string& address, absl::string_view field, Sockets* held) {
   PLUMBLINE_ASSIGN_OR_RETURN(
       const HostAndPort parsed,
       ParseHostAndPort(address, 0, field, "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535"));
@@ -108,12 +109,44 @@ absl::Status CheckCanListen(const std::string& address, absl::string_view field)
   int last_error = EADDRNOTAVAIL;
   bool any = false;
   for (const addrinfo* each = all.get(); each != nullptr; each = each->ai_next) {
-    const int error_number = TryBind(each->ai_family, each->ai_addr, each->ai_addrlen);
+    const int error_number = TryBind(each->ai_family, each->ai_addr, each->ai_addrlen, held);
     if (error_number == EADDRINUSE) return Cannot(address, ErrorWords(EADDRINUSE));
     any = any || error_number == 0;
     if (error_number != 0) last_error = error_number;
   }
   return any ? absl::OkStatus() : Cannot(address, ErrorWords(last_error));
+}
+
+}  // namespace
+
+absl::Status CheckCanListen(const std::string& address, absl::string_view field) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) return CheckPath(address, path, field);
+  Sockets held;
+  return CheckPort(address, field, &held);
+}
+
+absl::Status CheckCanListenOnAll(
+    const std::vector<std::pair<std::string, std::string>>& addresses) {
+  Sockets held;
+  for (const auto& [field, address] : addresses) {
+    absl::string_view path = address;
+    if (absl::ConsumePrefix(&path, "unix:")) {
+      const std::string folder = std::filesystem::path(std::string(path)).parent_path().string();
+      struct stat info;
+      if (stat(folder.empty() ? "." : folder.c_str(), &info) != 0) {
+        return Cannot(address, ErrorWords(errno));
+      }
+      continue;
+    }
+    const absl::Status status = CheckPort(address, field, &held);
+    if (status.ok()) continue;
+    held.clear();
+    if (!CheckPort(address, field, &held).ok()) return status;
+    return FieldError(field, absl::StrCat(Quoted(address), " is another address of this process"),
+                      "a port of its own");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace plumbline

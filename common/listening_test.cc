@@ -45,6 +45,29 @@ TEST(ListeningTest, SaysWhatIsInTheWay) {
                                "cannot listen on no-such-host.invalid:0: "));
 }
 
+TEST(ListeningTest, OfAllAddressesNoneMayBeTakenNorTwoBeOne) {
+  auto listener = std::make_unique<TestListener>();
+  const std::string taken = listener->address();
+  const auto refusal = [](const std::string& listen, const std::string& http) {
+    return std::string(CheckCanListenOnAll({{"listen", listen}, {"http", http}}).message());
+  };
+  EXPECT_EQ(refusal("127.0.0.1:0", taken),
+            "cannot listen on " + taken + ": another process listens there");
+  listener.reset();
+  EXPECT_EQ(refusal("127.0.0.1:0", taken), "");
+  EXPECT_EQ(refusal("127.0.0.1:0", "127.0.0.1:0"), "");
+  EXPECT_EQ(refusal(taken, taken), "http: \"" + taken +
+                                       "\" is another address of this process; accepted: a port "
+                                       "of its own");
+  // They are let go.
+  EXPECT_EQ(refusal("127.0.0.1:0", taken), "");
+  const std::string path = absl::StrCat("/tmp/listening_test.all.", getpid());
+  EXPECT_EQ(refusal("unix:" + path, taken), "");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(refusal("unix:" + path + "/none", taken),
+            "cannot listen on unix:" + path + "/none: No such file or directory");
+}
+
 TEST(ListeningTest, APathIsFreeUnlessSomebodyListensThere) {
   // Not below TEST_TMPDIR, which may be too long for a socket.
   const std::string path = absl::StrCat("/tmp/listening_test.", getpid());

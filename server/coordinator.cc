@@ -6,8 +6,10 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -78,6 +80,7 @@ class Coordinator::Impl {
   absl::Status Start() {
     PLUMBLINE_RETURN_IF_ERROR(CheckOptions());
     PLUMBLINE_RETURN_IF_ERROR(LoadAccess());
+    PLUMBLINE_RETURN_IF_ERROR(CheckAddresses());
     PLUMBLINE_RETURN_IF_ERROR(OpenStore());
     Dispatcher::Options dispatcher;
     dispatcher.scheduler = options_.scheduler;
@@ -159,6 +162,24 @@ class Coordinator::Impl {
                                  : CheckListenAddress(options_.http, "http", IsProtected());
   }
 
+  // A server that cannot be reached makes no store. Of one that is there its own error comes first:
+  // whoever has it in use may well have the addresses, too.
+  absl::Status CheckAddresses() const {
+    std::error_code error;
+    if (std::filesystem::exists(StorePath(), error)) return absl::OkStatus();
+    std::vector<std::pair<std::string, std::string>> addresses;
+    for (const std::string& address : options_.listen) {
+      // The folder of such a socket is still to be made.
+      if (absl::StartsWith(address, absl::StrCat("unix:", options_.data_dir, "/"))) continue;
+      addresses.emplace_back("listen", address);
+    }
+    if (!options_.http.empty()) addresses.emplace_back("http", options_.http);
+    if (!options_.health.empty()) addresses.emplace_back("health", options_.health);
+    return CheckCanListenOnAll(addresses);
+  }
+
+  std::string StorePath() const { return absl::StrCat(options_.data_dir, "/store"); }
+
   bool IsProtected() const {
     return !options_.tls.certificate.empty() && !options_.access_file.empty();
   }
@@ -228,7 +249,7 @@ class Coordinator::Impl {
 
   absl::Status OpenStore() {
     StoreOptions store;
-    store.path = absl::StrCat(options_.data_dir, "/store");
+    store.path = StorePath();
     store.clock = options_.clock;
     store.env = options_.env;
     store.on_write = [this](absl::Duration duration, int sets) {

@@ -17,6 +17,7 @@
 #include "common/health_server.h"
 #include "common/host_and_port.h"
 #include "common/http_server.h"
+#include "common/listening.h"
 #include "common/logging.h"
 #include "common/metrics.h"
 #include "common/random_id.h"
@@ -316,11 +317,19 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   if (options.state_directory.empty()) {
     return FieldError("state-dir", "is not set", "a folder that this worker may write to");
   }
+  std::vector<std::pair<std::string, std::string>> addresses;
   for (const auto& [field, address] :
        {std::pair("metrics", options.metrics_address), std::pair("grpc", options.grpc_address)}) {
     if (address.empty()) continue;
     PLUMBLINE_RETURN_IF_ERROR(
         ParseHostAndPort(address, 0, field, "HOST:PORT or [IPV6]:PORT").status());
+    addresses.emplace_back(field, address);
+  }
+  // A worker that cannot be reached makes no folder. Of one that is there its own error comes
+  // first: whoever has it in use may well have the addresses, too.
+  std::error_code error;
+  if (!std::filesystem::exists(options.state_directory, error)) {
+    PLUMBLINE_RETURN_IF_ERROR(CheckCanListenOnAll(addresses));
   }
   PLUMBLINE_ASSIGN_OR_RETURN(options.checkpoint_roots, AbsoluteRoots(options.checkpoint_roots));
   GuardFolders(options.checkpoint_roots);
@@ -333,7 +342,6 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options) {
   PluginOptions plugin_options;
   plugin_options.copies_folder = state->plugins_folder();
   // Copies of earlier processes; this one has loaded none yet.
-  std::error_code error;
   std::filesystem::remove_all(plugin_options.copies_folder, error);
   plugin_options.device = plugin::AbilityOf(*device.device);
   plugin_options.probe.clock = options.clock;

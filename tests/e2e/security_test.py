@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import unittest
@@ -39,6 +40,52 @@ class SecurityTest(harness.Case):
         self.assertEqual(ended.stdout, "")
         self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
         return ended.stderr.strip()
+
+    def test_a_server_that_cannot_be_reached_makes_no_store_and_keeps_what_is_there(self):
+        data = pathlib.Path(self.path("refused"))
+        missing = "unix:" + self.path("none/socket")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            for flag in ["listen", "http", "health"]:
+                free = [f"--{other}=127.0.0.1:0" for other in ["listen", "http"] if other != flag]
+                self.refusal(f"--{flag}={address}", *free)
+                self.assertFalse(data.exists(), flag)
+                self.refusal(f"--{flag}=no-such-host.invalid:1", *free)
+                self.assertFalse(data.exists(), flag)
+            self.refusal(f"--listen={missing}", "--http=127.0.0.1:0")
+            self.assertFalse(data.exists())
+        refusal = self.refusal(f"--listen={address}", f"--http={address}")
+        self.assertRegex(refusal, "http: .* is another address of this process")
+        self.assertFalse(data.exists())
+
+    def test_what_is_in_a_data_folder_stays_when_a_server_cannot_be_reached(self):
+        data = pathlib.Path(self.path("refused"))
+        data.mkdir()
+        data.joinpath("mine").write_text("mine")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"--http=127.0.0.1:{taken.getsockname()[1]}"
+            self.refusal("--listen=127.0.0.1:0", address)
+            self.assertEqual(os.listdir(data), ["mine"])
+            # The socket's folder is still to be made.
+            server = self.start_server(listen=f"unix:{self.path('server')}/socket")
+            server.terminate()
+            self.assertEqual(server.wait(), 0)
+            shutil.copytree(self.path("server/store"), data / "store")
+            self.refusal("--listen=127.0.0.1:0", address)
+            self.assertIn("CURRENT", os.listdir(data / "store"))
+            self.assertIn("mine", os.listdir(data))
+
+    def test_a_worker_that_cannot_be_reached_makes_no_folder(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            for flag, other in [("metrics", "grpc"), ("grpc", "metrics")]:
+                ended = subprocess.run(
+                    [harness.WORKER, "--server=127.0.0.1:1", f"--state-dir={self.path('w')}",
+                     f"--{flag}={address}", f"--{other}=127.0.0.1:0"],
+                    capture_output=True, text=True, timeout=harness.DEADLINE_SECONDS, check=False,
+                )  # fmt: skip
+                self.assertIn("another process listens there", ended.stderr)
+                self.assertFalse(os.path.exists(self.path("w")))
 
     def test_a_server_that_cannot_start_says_why_in_one_line(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

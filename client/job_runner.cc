@@ -182,7 +182,7 @@ absl::Status JobRunner::WriteTensors(const JobRequest& request, const v1::Job& j
   const bool several = artifacts.size() > 1;
   std::set<std::string> written;
   const auto write = [&](const v1::Artifact& artifact, const std::string& path) {
-    // A layout may be asked for twice.
+    // Titles that differ in their punctuation alone are one name.
     std::string free = path;
     for (int i = 2; !written.insert(free).second; ++i) {
       free = PathForTask(path, absl::StrCat(i));

@@ -122,6 +122,8 @@ TEST_F(JobsTest, RefusesBadRequestsAndLeavesNothing) {
          layout.set_width(8);
          layout.set_audio_latents(5);
        }},
+      {"spec.block_replay.layouts[1]",
+       [](v1::JobSpec* spec) { spec->mutable_block_replay()->add_layouts()->set_name("tiny"); }},
       {"spec.composition", [](v1::JobSpec* spec) { spec->set_composition("mine"); }},
       {"spec.composition",
        [](v1::JobSpec* spec) {

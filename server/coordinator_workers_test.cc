@@ -60,7 +60,7 @@ TEST_F(WorkersTest, ManyWaitAtOnce) {
                                      answered.DecrementCount();
                                    });
   }
-  ASSERT_TRUE(Create(Replay(std::vector<std::string>(kWorkers, "tiny"))).ok());
+  ASSERT_TRUE(Create(ReplayOfMany(kWorkers)).ok());
   answered.Wait();
   std::set<std::string> tasks;
   for (const auto& poll : polls) tasks.insert(poll->response.assignment().lease().task());

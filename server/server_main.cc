@@ -95,7 +95,10 @@ absl::StatusOr<std::map<std::string, int>> ParseQuotas(const std::vector<std::st
                         "VALUE=N: a value of the fair share's label, or *, and 0 or more tasks");
     }
     PLUMBLINE_RETURN_IF_ERROR(CheckChosenName(parts.first, "quota", kMaxLabelBytes));
-    quotas[parts.first] = tasks;
+    if (!quotas.emplace(parts.first, tasks).second) {
+      return FieldError("quota", absl::StrCat(Quoted(parts.first), " is given twice"),
+                        "each value once");
+    }
   }
   return quotas;
 }

@@ -16,7 +16,7 @@ class ShareRestartTest : public CoordinatorTest {
  protected:
   // A job of the team's with many tasks. Its name.
   std::string CreateOf(const std::string& team) {
-    v1::CreateJobRequest request = Replay({"tiny", "tiny", "tiny", "tiny", "tiny", "tiny"});
+    v1::CreateJobRequest request = ReplayOfMany(6);
     (*request.mutable_spec()->mutable_labels())["team"] = team;
     const absl::StatusOr<v1::Job> job = Create(request);
     EXPECT_TRUE(job.ok()) << job.status();

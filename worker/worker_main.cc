@@ -158,7 +158,10 @@ absl::Status Finish(Flags* flags) {
     if (parts.size() != 2 || parts[0].empty()) {
       return FieldError("label", absl::StrCat("is ", Quoted(label)), "KEY=VALUE");
     }
-    flags->worker.labels[parts[0]] = parts[1];
+    if (!flags->worker.labels.emplace(parts[0], parts[1]).second) {
+      return FieldError("label", absl::StrCat(Quoted(parts[0]), " is given twice"),
+                        "each key once");
+    }
   }
   if (!flags->memory.empty()) {
     PLUMBLINE_ASSIGN_OR_RETURN(flags->worker.device.memory_bytes,

@@ -1,5 +1,6 @@
 #include "server/scheduler/media_validation.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,10 @@ void CheckGenerationPair(const v1::ComparisonSpec::GenerationPair& pair, SpecChe
   job(pair.b(), "b");
   for (int i = 0; i < pair.spread_size(); ++i) {
     job(pair.spread(i), absl::StrCat("spread[", i, "]"));
+    if (std::count(pair.spread().begin(), pair.spread().begin() + i, pair.spread(i)) > 0) {
+      checker->Add(absl::StrCat("spec.comparison.generations.spread[", i, "]"),
+                   absl::StrCat(pair.spread(i), " is there twice"), "each job once");
+    }
   }
   if (!pair.repeat().empty()) job(pair.repeat(), "repeat");
   if (pair.spread_size() > kMaxSpread) {

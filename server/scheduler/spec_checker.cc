@@ -1,7 +1,10 @@
 #include "server/scheduler/spec_checker.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -189,8 +192,22 @@ void SpecChecker::Layouts(const std::string& field,
   if (layouts->size() > kMaxLayouts) {
     Add(field, absl::StrCat(layouts->size(), " layouts"), absl::StrCat("at most ", kMaxLayouts));
   }
+  std::map<std::string, std::string> titles;  // By the sizes, which a name may stand for.
+  bool twice = false;                         // Said of one, which says it of all.
   for (int i = 0; i < layouts->size(); ++i) {
-    Layout(absl::StrCat(field, "[", i, "]"), layouts->Get(i));
+    const std::string element = absl::StrCat(field, "[", i, "]");
+    const size_t before = violations_.size();
+    Layout(element, layouts->Get(i));
+    if (violations_.size() != before) continue;
+    v1::Layout sizes = ResolveLayout(layouts->Get(i));
+    sizes.clear_name();
+    const std::string title = LayoutTitle(layouts->Get(i));
+    const auto [first, is_new] = titles.emplace(LayoutTitle(sizes), title);
+    if (is_new || std::exchange(twice, true)) continue;
+    Add(element,
+        absl::StrCat(title, " is there twice",
+                     first->second == title ? "" : absl::StrCat(", as ", first->second, " too")),
+        "each layout once");
   }
 }
 

@@ -84,6 +84,20 @@ class CoordinatorTest : public testing::Test {
     return request;
   }
 
+  // The same of so many layouts, each another and so a task of its own.
+  static v1::CreateJobRequest ReplayOfMany(int layouts) {
+    v1::CreateJobRequest request = Replay({});
+    for (int i = 0; i < layouts; ++i) {
+      v1::Layout& layout = *request.mutable_spec()->mutable_block_replay()->add_layouts();
+      layout.set_text_rows(i + 1);
+      layout.set_frames(2);
+      layout.set_height(6);
+      layout.set_width(8);
+      layout.set_audio_latents(5);
+    }
+    return request;
+  }
+
   absl::StatusOr<v1::Job> Create(const v1::CreateJobRequest& request) {
     return Call(jobs_.get(), &v1::JobService::Stub::CreateJob, request);
   }

@@ -49,8 +49,8 @@ Result Do(const CompareRuns& command, CommandContext* context) {
                              DoCompareRuns(command, context->session(), context->output()));
   if (!command.media) return steps;
   CompareMedia media;
-  PLUMBLINE_ASSIGN_OR_RETURN(media.a, FindRunName(command.a, context->session()));
-  PLUMBLINE_ASSIGN_OR_RETURN(media.b, FindRunName(command.b, context->session()));
+  PLUMBLINE_ASSIGN_OR_RETURN(media.a, FindRunName("A", command.a, context->session()));
+  PLUMBLINE_ASSIGN_OR_RETURN(media.b, FindRunName("B", command.b, context->session()));
   PLUMBLINE_ASSIGN_OR_RETURN(const ExitStatus quality, DoCompareMedia(media, context));
   return quality == kExitPassed ? steps : quality;
 }

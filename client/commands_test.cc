@@ -288,6 +288,24 @@ TEST_F(CommandsTest, WhatTheOnlyWorkerHandedBackIsNotWaitedFor) {
   EXPECT_THAT(coordinator_.deleted(), ElementsAre("jobs/fake"));
 }
 
+TEST_F(CommandsTest, WatchingAStepPrintsOneLine) {
+  coordinator_.events = {
+      ParseText<v1::JobEvent>(
+          "progress { done: 3 total: 50 unit: 'steps' activity: 'seed 42: step 3' }"),
+      ParseText<v1::JobEvent>(
+          "step { seed: 42 step: 3 total: 50 origin: STEP_ORIGIN_COMPUTED seconds: 2 }"),
+      ParseText<v1::JobEvent>("preview { seed: 42 step: 3 png: 'x' }"),
+      ParseText<v1::JobEvent>("progress { done: 4 total: 50 unit: 'steps' activity: 'seed 42' }"),
+      ParseText<v1::JobEvent>("progress { done: 1 total: 9 unit: 'clips' activity: 'decoding' }"),
+  };
+  const auto lines = [this] { return std::count(out_.begin(), out_.end(), '\n'); };
+  EXPECT_EQ(Run({"jobs", "watch", "fake"}), kExitPassed);
+  EXPECT_EQ(lines(), 2) << out_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("seed 42 step 3 of 50 computed"), HasSubstr("decoding")));
+  EXPECT_EQ(Run({"jobs", "watch", "fake", "--format=json"}), kExitPassed);
+  EXPECT_EQ(lines(), 5) << out_;
+}
+
 TEST_F(CommandsTest, ALostStreamIsResumedAfterTheLastEvent) {
   for (int i = 0; i < 5; ++i) {
     coordinator_.events.push_back(ParseText<v1::JobEvent>("log { message: 'line' }"));

@@ -1,7 +1,9 @@
 #include "client/flag_names.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/status.h"
 
 namespace plumbline::client {
 namespace {
@@ -32,6 +34,28 @@ const FlagNames::Flag* FlagNames::Find(absl::string_view field) const {
     if (found == nullptr || flag.field.size() > found->field.size()) found = &flag;
   }
   return found;
+}
+
+absl::Status WithFlags(
+    const absl::Status& status,
+    std::initializer_list<std::pair<absl::string_view, absl::string_view>> flags) {
+  std::vector<FieldViolation> violations = GetFieldViolations(status);
+  if (violations.empty()) return status;
+  std::string message(status.message());
+  for (const auto& [field, flag] : flags) {
+    absl::string_view rest = message;
+    if (!absl::ConsumePrefix(&rest, absl::StrCat(field, ": "))) continue;
+    message = absl::StrCat(flag, ": ", rest);
+    break;
+  }
+  for (FieldViolation& violation : violations) {
+    for (const auto& [field, flag] : flags) {
+      if (violation.field != field) continue;
+      violation.field = std::string(flag);
+      break;
+    }
+  }
+  return WithFieldViolations(absl::Status(status.code(), message), violations);
 }
 
 }  // namespace plumbline::client

@@ -1,9 +1,13 @@
 #ifndef PLUMBLINE_CLIENT_FLAG_NAMES_H_
 #define PLUMBLINE_CLIENT_FLAG_NAMES_H_
 
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace plumbline::client {
@@ -32,6 +36,20 @@ class FlagNames {
  private:
   std::vector<Flag> flags_;
 };
+
+// `status` with the fields of a request told by the flags or arguments that set them: for a call
+// that is no job's, {{"name", "JOB"}}. Whole fields alone; what is not named stays.
+absl::Status WithFlags(
+    const absl::Status& status,
+    std::initializer_list<std::pair<absl::string_view, absl::string_view>> flags);
+
+template <typename T>
+absl::StatusOr<T> WithFlags(
+    absl::StatusOr<T> result,
+    std::initializer_list<std::pair<absl::string_view, absl::string_view>> flags) {
+  if (result.ok()) return result;
+  return WithFlags(result.status(), flags);
+}
 
 }  // namespace plumbline::client
 

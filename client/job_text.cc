@@ -211,6 +211,10 @@ std::string JobText(const v1::Job& job, const Style& style) {
   return absl::StrCat(out, "\n", artifacts.Render(style));
 }
 
+bool HasLine(const v1::JobEvent& event) {
+  return !event.has_preview() && !(event.has_progress() && event.progress().unit() == "steps");
+}
+
 std::string EventText(const v1::JobEvent& event, const Style& style) {
   std::string task = event.task();
   if (const size_t slash = task.rfind('/'); slash != std::string::npos) {

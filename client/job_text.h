@@ -20,6 +20,10 @@ std::string JobTableText(const std::vector<v1::Job>& jobs, const Style& style);
 // One job with its tasks, attempts, artifacts, and its error if it failed.
 std::string JobText(const v1::Job& job, const Style& style);
 
+// Whether a person who watches a job is told of the event: not of a picture, which a terminal
+// cannot show, nor of progress in steps, each of which is an event of its own.
+bool HasLine(const v1::JobEvent& event);
+
 // One event as a line with its sequence number; without a newline.
 std::string EventText(const v1::JobEvent& event, const Style& style);
 

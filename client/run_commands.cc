@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/flag_names.h"
 #include "client/measure_text.h"
 #include "client/report_text.h"
 #include "client/run_text.h"
@@ -19,22 +20,24 @@ using Jobs = v1::JobService::StubInterface;
 
 constexpr int kPageSize = 1000;
 
-absl::StatusOr<v1::Run> GetRun(const std::string& written, Session* session) {
+absl::StatusOr<v1::Run> GetRun(absl::string_view flag, const std::string& written,
+                               Session* session) {
   v1::GetRunRequest request;
   request.set_name(absl::StartsWith(written, "runs/") ? written : absl::StrCat("runs/", written));
-  return session->Call(&Store::GetRun, request);
+  return WithFlags(session->Call(&Store::GetRun, request), {{"name", flag}});
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> FindRunName(const std::string& written, Session* session) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(written, session));
+absl::StatusOr<std::string> FindRunName(absl::string_view flag, const std::string& written,
+                                        Session* session) {
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(flag, written, session));
   return run.name();
 }
 
 absl::StatusOr<v1::InputFile> FindRunMedia(absl::string_view flag, const std::string& written,
                                            Session* session) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(written, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(flag, written, session));
   v1::ListJobsRequest list;
   list.mutable_filter()->add_kinds(v1::JOB_KIND_GENERATION);
   do {
@@ -72,7 +75,8 @@ absl::StatusOr<ExitStatus> DoListRuns(const ListRuns& command, Session* session,
   v1::ListRunsResponse page;
   do {
     request.set_page_size(std::min<int>(kPageSize, command.limit - static_cast<int>(runs.size())));
-    PLUMBLINE_ASSIGN_OR_RETURN(page, session->Call(&Store::ListRuns, request));
+    PLUMBLINE_ASSIGN_OR_RETURN(page, WithFlags(session->Call(&Store::ListRuns, request),
+                                               {{"job", "--job"}, {"page_size", "--limit"}}));
     runs.insert(runs.end(), page.runs().begin(), page.runs().end());
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty() && static_cast<int>(runs.size()) < command.limit);
@@ -82,7 +86,7 @@ absl::StatusOr<ExitStatus> DoListRuns(const ListRuns& command, Session* session,
 
 absl::StatusOr<ExitStatus> DoShowRun(const ShowRun& command, Session* session,
                                      const Output& output) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun(command.run, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, GetRun("RUN", command.run, session));
   if (command.format == "json") {
     PLUMBLINE_ASSIGN_OR_RETURN(const std::string json, MessageJson(run));
     output.Print(json);
@@ -95,7 +99,7 @@ absl::StatusOr<ExitStatus> DoShowRun(const ShowRun& command, Session* session,
 absl::StatusOr<ExitStatus> DoVerifyRun(const VerifyRun& command, Session* session,
                                        const Output& output) {
   v1::VerifyRunRequest request;
-  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(command.run, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName("RUN", command.run, session));
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::VerifyRunResponse verified,
                              session->Call(&Store::VerifyRun, request));
   output.Print(VerifyRunText(request.name(), verified, output.out_style));
@@ -104,8 +108,8 @@ absl::StatusOr<ExitStatus> DoVerifyRun(const VerifyRun& command, Session* sessio
 
 absl::StatusOr<ExitStatus> DoCompareRuns(const CompareRuns& command, Session* session,
                                          const Output& output) {
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run a, GetRun(command.a, session));
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run b, GetRun(command.b, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run a, GetRun("A", command.a, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run b, GetRun("B", command.b, session));
   bool equal = false;
   output.Print(RunComparisonText(a, b, output.out_style, &equal));
   return equal ? kExitPassed : kExitGateFailed;
@@ -114,9 +118,10 @@ absl::StatusOr<ExitStatus> DoCompareRuns(const CompareRuns& command, Session* se
 absl::StatusOr<ExitStatus> DoAdoptRun(const AdoptRun& command, Session* session,
                                       const Output& output) {
   v1::AdoptRunRequest request;
-  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(command.run, session));
+  PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName("RUN", command.run, session));
   request.set_from(std::string(absl::StripPrefix(command.from, "runs/")));
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, session->Call(&Store::AdoptRun, request));
+  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Run run, WithFlags(session->Call(&Store::AdoptRun, request),
+                                                          {{"name", "RUN"}, {"from", "--from"}}));
   output.Print(absl::StrCat(run.name(), " has taken over ", run.saved_steps(), " steps of ",
                             run.adopted_from(), "\n"));
   return kExitPassed;
@@ -126,7 +131,7 @@ absl::StatusOr<ExitStatus> DoDeleteRuns(const DeleteRuns& command, Session* sess
                                         const Output& output) {
   for (const std::string& written : command.runs) {
     v1::DeleteRunRequest request;
-    PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName(written, session));
+    PLUMBLINE_ASSIGN_OR_RETURN(*request.mutable_name(), FindRunName("RUN", written, session));
     PLUMBLINE_RETURN_IF_ERROR(session->Call(&Store::DeleteRun, request).status());
     output.Print(absl::StrCat(request.name(), " is deleted\n"));
   }

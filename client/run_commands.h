@@ -33,8 +33,10 @@ absl::StatusOr<ExitStatus> DoDeleteRuns(const DeleteRuns& command, Session* sess
 absl::StatusOr<ExitStatus> DoBackupRuns(const BackupRuns& command, Session* session,
                                         const Output& output);
 
-// The whole name of the run that was meant by its name, its ID or the ID's first characters.
-absl::StatusOr<std::string> FindRunName(const std::string& written, Session* session);
+// The whole name of the run that was meant by its name, its ID or the ID's first characters, after
+// `flag`, which errors name.
+absl::StatusOr<std::string> FindRunName(absl::string_view flag, const std::string& written,
+                                        Session* session);
 
 }  // namespace plumbline::client
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "client/flag_names.h"
 #include "client/job_bundle.h"
 #include "client/job_text.h"
 #include "client/measure_text.h"
@@ -53,7 +54,7 @@ absl::StatusOr<v1::JobKind> ParseKind(absl::string_view flag, absl::string_view 
 absl::StatusOr<v1::Job> FetchJob(CommandContext* context, const std::string& job) {
   v1::GetJobRequest request;
   request.set_name(JobName(job));
-  return context->session()->Call(&Jobs::GetJob, request);
+  return WithFlags(context->session()->Call(&Jobs::GetJob, request), {{"name", "JOB"}});
 }
 
 Result PrintJson(CommandContext* context, const google::protobuf::Message& message) {
@@ -83,14 +84,18 @@ Result Do(const ListJobs& command, CommandContext* context) {
   }
   for (const std::string& label : command.labels) {
     PLUMBLINE_ASSIGN_OR_RETURN(auto pair, ParsePair("--label", label, "K=V"));
-    (*filter.mutable_labels())[pair.first] = pair.second;
+    if (!filter.mutable_labels()->insert({pair.first, pair.second}).second) {
+      return FieldError("--label", absl::StrCat(Quoted(pair.first), " is given twice"),
+                        "each key once");
+    }
   }
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/false));
   std::vector<v1::Job> jobs;
   do {
     request.set_page_size(std::min<int>(kPageSize, command.limit - static_cast<int>(jobs.size())));
-    PLUMBLINE_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
-                               context->session()->Call(&Jobs::ListJobs, request));
+    PLUMBLINE_ASSIGN_OR_RETURN(
+        const v1::ListJobsResponse page,
+        WithFlags(context->session()->Call(&Jobs::ListJobs, request), {{"page_size", "--limit"}}));
     jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty() && static_cast<int>(jobs.size()) < command.limit);
@@ -114,18 +119,21 @@ Result Do(const WatchJobCommand& command, CommandContext* context) {
   absl::Status printed = absl::OkStatus();
   PLUMBLINE_ASSIGN_OR_RETURN(
       const WatchResult watched,
-      WatchJob(context->session(), name, command.after, [&](const v1::JobEvent& event) {
-        if (command.format == "json") {
-          absl::StatusOr<std::string> json = MessageJsonLine(event);
-          if (json.ok()) {
-            context->output().Print(absl::StrCat(*json, "\n"));
-          } else if (printed.ok()) {
-            printed = json.status();
-          }
-        } else if (!event.has_preview()) {  // One a step, which a terminal cannot show.
-          context->output().Print(absl::StrCat(EventText(event, context->style()), "\n"));
-        }
-      }));
+      WithFlags(WatchJob(context->session(), name, command.after,
+                         [&](const v1::JobEvent& event) {
+                           if (command.format == "json") {
+                             absl::StatusOr<std::string> json = MessageJsonLine(event);
+                             if (json.ok()) {
+                               context->output().Print(absl::StrCat(*json, "\n"));
+                             } else if (printed.ok()) {
+                               printed = json.status();
+                             }
+                           } else if (HasLine(event)) {
+                             context->output().Print(
+                                 absl::StrCat(EventText(event, context->style()), "\n"));
+                           }
+                         }),
+                {{"name", "JOB"}, {"after_sequence", "--after"}}));
   PLUMBLINE_RETURN_IF_ERROR(printed);
   if (watched.end == WatchEnd::kInterrupted) return kExitInterrupted;
   if (watched.end != WatchEnd::kFinished) {
@@ -142,7 +150,8 @@ Result Do(const CancelJob& command, CommandContext* context) {
   request.set_name(JobName(command.job));
   request.set_reason(command.reason);
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Job job,
-                             context->session()->Call(&Jobs::CancelJob, request));
+                             WithFlags(context->session()->Call(&Jobs::CancelJob, request),
+                                       {{"name", "JOB"}, {"reason", "--reason"}}));
   context->output().Print(
       absl::StrCat(job.name(), job.state() == v1::JOB_STATE_CANCELLED
                                    ? " is cancelled\n"
@@ -155,8 +164,9 @@ Result Do(const CompareJobs& command, CommandContext* context) {
   v1::CompareJobsRequest request;
   request.set_a(JobName(command.a));
   request.set_b(JobName(command.b));
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::JobComparison comparison,
-                             context->session()->Call(&Jobs::CompareJobs, request));
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const v1::JobComparison comparison,
+      WithFlags(context->session()->Call(&Jobs::CompareJobs, request), {{"a", "A"}, {"b", "B"}}));
   if (command.format == "json") return PrintJson(context, comparison);
   context->output().Print(JobComparisonText(comparison, context->style()));
   return kExitPassed;
@@ -167,7 +177,8 @@ Result Do(const DeleteJobs& command, CommandContext* context) {
   for (const std::string& job : command.jobs) {
     v1::DeleteJobRequest request;
     request.set_name(JobName(job));
-    PLUMBLINE_RETURN_IF_ERROR(context->session()->Call(&Jobs::DeleteJob, request).status());
+    PLUMBLINE_RETURN_IF_ERROR(
+        WithFlags(context->session()->Call(&Jobs::DeleteJob, request).status(), {{"name", "JOB"}}));
     context->output().Print(absl::StrCat(request.name(), " is deleted\n"));
   }
   return kExitPassed;
@@ -179,8 +190,9 @@ Result Do(const ShowReport& command, CommandContext* context) {
     PLUMBLINE_RETURN_IF_ERROR(ReadSigningKey(context->line().signing_key).status());
   }
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/false));
-  PLUMBLINE_ASSIGN_OR_RETURN(const v1::Report report,
-                             FetchReport(context->session(), JobName(command.job)));
+  PLUMBLINE_ASSIGN_OR_RETURN(
+      const v1::Report report,
+      WithFlags(FetchReport(context->session(), JobName(command.job)), {{"name", "JOB"}}));
   if (command.format == "json") {
     PLUMBLINE_RETURN_IF_ERROR(PrintJson(context, report).status());
   } else {
@@ -214,7 +226,8 @@ Result Do(const DrainWorker& command, CommandContext* context) {
   request.set_name(WorkerName(command.worker));
   request.set_reason(command.reason);
   PLUMBLINE_ASSIGN_OR_RETURN(const v1::Worker worker,
-                             context->session()->Call(&Admin::DrainWorker, request));
+                             WithFlags(context->session()->Call(&Admin::DrainWorker, request),
+                                       {{"name", "WORKER"}, {"reason", "--reason"}}));
   context->output().Print(absl::StrCat(worker.name(), " takes no more tasks\n"));
   return kExitPassed;
 }

@@ -42,7 +42,8 @@ Result Do(const SubmitDiagnostic& command, CommandContext* context) {
   PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest bare, DiagnosticRequest(command, /*run=*/""));
   PLUMBLINE_RETURN_IF_ERROR(context->CheckOutputs(bare));
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string run, FindRunName(command.run, context->session()));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string run,
+                             FindRunName("--run", command.run, context->session()));
   PLUMBLINE_ASSIGN_OR_RETURN(JobRequest request, DiagnosticRequest(command, run));
   PLUMBLINE_RETURN_IF_ERROR(context->AddPlugins(command.plugins, &request));
   return context->Runner().Run(request);
@@ -65,7 +66,7 @@ Result Do(const DecodeLatents& command, CommandContext* context) {
   PLUMBLINE_RETURN_IF_ERROR(context->CheckOutputs(bare));
   PLUMBLINE_RETURN_IF_ERROR(context->Connect(/*needs_worker=*/true));
   PLUMBLINE_ASSIGN_OR_RETURN(const std::string run,
-                             FindRunName(command.latents, context->session()));
+                             FindRunName("--latents", command.latents, context->session()));
   PLUMBLINE_ASSIGN_OR_RETURN(const JobRequest request, make(run, &CommandContext::NoInput));
   return context->Runner().Run(request);
 }

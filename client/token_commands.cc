@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/flag_names.h"
 #include "client/table.h"
 #include "common/access/access_file.h"
 #include "common/access/token.h"
@@ -43,7 +44,9 @@ absl::StatusOr<ExitStatus> DoCreateToken(const CreateToken& command,
   }
   PLUMBLINE_ASSIGN_OR_RETURN(AccessFile file,
                              LoadAccessFile(command.file, /*may_be_missing=*/true));
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::string token, AddAccess(std::move(entry), &file));
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::string token,
+                             WithFlags(AddAccess(std::move(entry), &file),
+                                       {{"name", "--name"}, {"certificate", "--certificate"}}));
   PLUMBLINE_RETURN_IF_ERROR(SaveAccessFile(command.file, file));
   if (token.empty()) {
     environment.output.PrintError(
@@ -75,7 +78,8 @@ absl::StatusOr<ExitStatus> DoListTokens(const ListTokens& command, const Environ
 absl::StatusOr<ExitStatus> DoRevokeToken(const RevokeToken& command,
                                          const Environment& environment) {
   PLUMBLINE_ASSIGN_OR_RETURN(AccessFile file, LoadAccessFile(command.file));
-  PLUMBLINE_RETURN_IF_ERROR(RevokeAccess(command.name, environment.clock->Now(), &file));
+  PLUMBLINE_RETURN_IF_ERROR(
+      WithFlags(RevokeAccess(command.name, environment.clock->Now(), &file), {{"name", "NAME"}}));
   PLUMBLINE_RETURN_IF_ERROR(SaveAccessFile(command.file, file));
   return kExitPassed;
 }

@@ -66,6 +66,13 @@ TEST_F(TokenCommandsTest, OnlyATokenOnATerminalIsSaidToStandBeneath) {
   EXPECT_EQ(error_, "the token is shown this once:\n");
 }
 
+TEST_F(TokenCommandsTest, ErrorsNameTheFlag) {
+  Run(&DoCreateToken, Create("a b", "viewer"));
+  ASSERT_EQ(GetFieldViolations(status_).size(), 1u);
+  EXPECT_EQ(GetFieldViolations(status_)[0].field, "--name");
+  EXPECT_EQ(status_.message().substr(0, 14), "--name: \"a b\" ");
+}
+
 TEST_F(TokenCommandsTest, ATokenIsPrintedOnceListedWithoutItsSecretAndRevoked) {
   const std::string printed = Run(&DoCreateToken, Create("ci", "submitter"));
   ASSERT_TRUE(status_.ok()) << status_;

@@ -35,12 +35,12 @@ class InputReader {
   static absl::StatusOr<InputReader> Open(const std::string& path, UploadKind kind) {
     if (kind == UploadKind::kBundleEntry) {
       PLUMBLINE_ASSIGN_OR_RETURN(const int descriptor, OpenEntry(path));
-      return Read(InputReader(path, descriptor));
+      return Read(InputReader(path, descriptor), kind);
     }
     // O_NONBLOCK: opening a FIFO must not wait for its writer.
     InputReader reader(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (reader.descriptor_ < 0) return FileError(path, "cannot open", errno);
-    return Read(std::move(reader));
+    return Read(std::move(reader), kind);
   }
 
   InputReader(InputReader&& other) noexcept
@@ -75,8 +75,9 @@ class InputReader {
   }
 
  private:
-  // Takes the size and the digest of what was opened.
-  static absl::StatusOr<InputReader> Read(InputReader reader) {
+  // Takes the size and the digest of what was opened. Nothing comes of an empty input, but a folder
+  // with an empty file is judged as any other.
+  static absl::StatusOr<InputReader> Read(InputReader reader, UploadKind kind) {
     struct stat info = {};
     if (fstat(reader.descriptor_, &info) != 0) {
       return FileError(reader.path_, "cannot stat", errno);
@@ -86,7 +87,7 @@ class InputReader {
           absl::StrCat(reader.path_, ": is no regular file; accepted: a regular file"));
     }
     reader.size_ = static_cast<size_t>(info.st_size);
-    if (reader.size_ == 0) {
+    if (reader.size_ == 0 && kind != UploadKind::kBundleEntry) {
       return absl::InvalidArgumentError(absl::StrCat(reader.path_, ": the file is empty"));
     }
     Sha256 digest;

@@ -152,6 +152,28 @@ TEST(FullModelJobsTest, ReferencesNeedNoRule) {
   ExpectRefused(spec, "spec.full_model.providers", "at least 3");
 }
 
+TEST(FullModelJobsTest, NothingIsThereTwice) {
+  v1::JobSpec sweep = SweepOf(2);
+  sweep.mutable_sweep()->add_layouts()->set_name("tiny");
+  v1::Layout& sizes = *sweep.mutable_sweep()->add_layouts();
+  sizes = ResolveLayout(sweep.sweep().layouts(0));
+  sizes.clear_name();
+  ExpectRefused(sweep, "spec.sweep.layouts[1]",
+                "104,2,12,16,8,first is there twice, as tiny too; accepted: each layout once");
+  sizes.clear_keyframes();
+  EXPECT_TRUE(Validate(&sweep).ok());
+  sweep.mutable_sweep()->add_seeds(1);
+  ExpectRefused(sweep, "spec.sweep.seeds", "twice");
+
+  v1::JobSpec comparison;
+  v1::ComparisonSpec::GenerationPair& pair =
+      *comparison.mutable_comparison()->mutable_generations();
+  pair.set_a("jobs/a");
+  pair.set_b("jobs/b");
+  for (const char* const job : {"jobs/c", "jobs/d", "jobs/c"}) pair.add_spread(job);
+  ExpectRefused(comparison, "spec.comparison.generations.spread[2]", "jobs/c is there twice");
+}
+
 TEST(FullModelJobsTest, JobsBecomeTasks) {
   std::vector<store::TaskRecord> tasks = Plan(FullModel());
   ASSERT_EQ(tasks.size(), 1u);
@@ -173,6 +195,9 @@ TEST(FullModelJobsTest, JobsBecomeTasks) {
   EXPECT_EQ(Plan(rule).size(), 1u);
   v1::JobSpec verdict;
   (*verdict.mutable_verdict()->mutable_files())["report.json"].set_artifact("artifacts/known");
+  EXPECT_EQ(Plan(verdict).size(), 1u);
+  verdict.clear_verdict();
+  (*verdict.mutable_verdict()->mutable_files())["SHA256SUMS"].set_artifact("artifacts/known");
   EXPECT_EQ(Plan(verdict).size(), 1u);
 }
 

@@ -29,6 +29,7 @@ constexpr uint64_t kDefaultSeeds = 10;
 // Fewer make no ensemble.
 constexpr size_t kLeastProviders = 3;
 constexpr absl::string_view kReport = "report.json";
+constexpr absl::string_view kSums = "SHA256SUMS";
 
 // A provider's name as reports have it.
 std::string CanonicalProvider(absl::string_view name) {
@@ -205,8 +206,10 @@ void CheckVerdict(const v1::JobSpec& spec, SpecChecker* checker) {
     checker->Add("spec.verdict.files", absl::StrCat(files.size(), " files"),
                  absl::StrCat("at most ", kMaxBundleFiles));
   }
-  if (!files.contains(std::string(kReport))) {
-    checker->Add("spec.verdict.files", "a bundle has a report", absl::StrCat("with ", kReport));
+  // A bundle that lost its report is one that does not verify.
+  if (!files.contains(std::string(kReport)) && !files.contains(std::string(kSums))) {
+    checker->Add("spec.verdict.files", "a bundle has a report",
+                 absl::StrCat("with ", kReport, " or ", kSums));
   }
   for (const auto& [path, file] : files) {
     if (path.empty() || absl::StrContains(path, '/')) {

@@ -57,6 +57,36 @@ class BadInputTest(harness.Case):
         self.refuse("--priority=101", flag="--priority", says="-100 to 100")
         self.refuse("--label=nothing", flag="--label", says="K=V")
 
+    def test_errors_name_the_argument_that_was_given(self):
+        for flag, *words in [
+            ("JOB", "jobs", "get", "a/b"),
+            ("JOB", "jobs", "watch", "a/b"),
+            ("JOB", "jobs", "cancel", "a/b"),
+            ("JOB", "jobs", "delete", "a/b"),
+            ("JOB", "report", "a/b"),
+            ("WORKER", "workers", "drain", "a/b"),
+            ("RUN", "runs", "show", "a/b"),
+            ("RUN", "runs", "verify", "a/b"),
+            ("RUN", "runs", "delete", "a/b"),
+            ("A", "runs", "compare", "a/b", "c"),
+            ("--job", "runs", "list", "--job=a/b"),
+            ("--run", "submit", "diagnostic", "--run=a/b"),
+        ]:
+            ended = self.run_client(*words)
+            self.assertEqual(ended.status, 2, (words, ended))
+            self.assertIn(f"\n  {flag}: ", ended.error, words)
+
+    def test_the_same_twice(self):
+        tiny = "--layout=104,2,12,16,8,first"
+        self.refuse("--layouts=tiny,tiny", flag="--layouts", says="tiny is there twice; accepted: each")
+        self.refuse("--layouts=tiny", tiny, flag="--layout (", says="twice, as tiny too")
+        self.refuse(tiny, tiny, flag="--layout (", says="104,2,12,16,8,first is there twice;")
+        self.refuse("--layouts=sweep,sweep", flag="--layouts", says="is there twice")
+        self.refuse("--label=a=1", "--label=a=2", flag="--label", says="twice")
+        listed = self.run_client("jobs", "list", "--label=a=1", "--label=a=2")
+        self.assertEqual(listed.status, 2, listed)
+        self.assertIn("--label", listed.error)
+
     def test_a_layout_above_the_workers_memory(self):
         self.refuse(
             "--checkpoint=synthetic:released",

@@ -70,6 +70,19 @@ class EvidenceTest(harness.Case):
             ended = self.elsewhere("verify", copy)
             self.assertEqual(ended.status, 1, (name, ended))
             self.assertIn(name, ended.out.splitlines()[-2], ended)
+            file.write_bytes(b"")
+            ended = self.elsewhere("verify", copy)
+            self.assertEqual(ended.status, 1, (name, ended))
+            self.assertIn(name, ended.out.splitlines()[-2], ended)
+            file.unlink()
+            ended = self.elsewhere("verify", copy)
+            self.assertEqual(ended.status, 1, (name, ended))
+            self.assertIn(name, ended.out.splitlines()[-2], ended)
+        copy = self.carried(bundle)
+        pathlib.Path(copy, "extra").touch()
+        ended = self.elsewhere("verify", copy)
+        self.assertEqual(ended.status, 1, ended)
+        self.assertIn("not as SHA256SUMS says: extra", ended.out)
 
     def test_signatures(self):
         key, other = self.path("key.pem"), self.path("other.pem")
@@ -175,14 +188,15 @@ class EvidenceTest(harness.Case):
         report.write_text(report.read_text().replace('"step": 1', '"step": 2', 1))
         self.assertEqual(self.elsewhere("verify", copy).status, 1)
 
-    def test_saved_tensors_of_one_layout_twice_are_two_files(self):
+    def test_saved_tensors_of_two_layouts_are_two_files(self):
         ended = self.run_client(
-            "submit", "block-replay", "--checkpoint=synthetic:tiny", "--layouts=tiny,tiny",
+            "submit", "block-replay", "--checkpoint=synthetic:tiny", "--layouts=tiny", LAYOUT,
             "--save-tensors=t.safetensors",
         )
         self.assertEqual(ended.status, 0, ended)
+        sizes = LAYOUT.split("=")[1].replace(",", "_")
         self.assertTrue(os.path.exists(self.path("t-tiny.safetensors")))
-        self.assertTrue(os.path.exists(self.path("t-tiny-2.safetensors")))
+        self.assertTrue(os.path.exists(self.path(f"t-{sizes}.safetensors")))
 
 
 class SweepTest(harness.Case):

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -188,12 +189,21 @@ absl::Status ArtifactFiles::CopyTo(const std::string& name, const std::string& f
     const std::string partial = absl::StrCat(to.string(), ".partial");
     std::filesystem::copy_file(from, partial, std::filesystem::copy_options::overwrite_existing,
                                error);
+    // Nor does it stay where a disk is full.
+    absl::Cleanup remover = [&partial] {
+      std::error_code ignored;
+      std::filesystem::remove(partial, ignored);
+    };
     if (!error) PLUMBLINE_RETURN_IF_ERROR(SyncFile(partial));
     if (!error) std::filesystem::rename(partial, to, error);
+    if (!error) std::move(remover).Cancel();
   }
   if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot copy ", from, " to ", to.string(), ": ", error.message()));
+    const std::string message =
+        absl::StrCat("cannot copy ", from, " to ", to.string(), ": ", error.message());
+    return error == std::errc::no_space_on_device || error.value() == EDQUOT
+               ? absl::ResourceExhaustedError(message)
+               : absl::UnavailableError(message);
   }
   return SyncFolder(to.parent_path());
 }

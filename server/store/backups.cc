@@ -91,9 +91,12 @@ absl::StatusOr<v1::BackupResponse> Backups::Make() {
   PLUMBLINE_RETURN_IF_ERROR(
       FromRocksdb(engine->CreateNewBackup(options, store_->impl_->db(), &id), "make a backup"));
   pause.End();
-  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store_->ArtifactNames());
-  for (const std::string& name : artifacts) {
-    PLUMBLINE_RETURN_IF_ERROR(files_->CopyTo(name, folder_));
+  if (const absl::Status copied = CopyArtifactsHere(); !copied.ok()) {
+    // The store without its artifacts would be the newest backup, which cannot be restored.
+    const absl::Status deleted =
+        FromRocksdb(engine->DeleteBackup(id), absl::StrCat("delete backup ", id));
+    if (deleted.ok()) return copied;
+    return absl::Status(copied.code(), absl::StrCat(copied.message(), "; ", deleted.message()));
   }
   rocksdb::BackupInfo info;
   PLUMBLINE_RETURN_IF_ERROR(FromRocksdb(engine->GetBackupInfo(id, &info), "read the backup"));
@@ -102,6 +105,14 @@ absl::StatusOr<v1::BackupResponse> Backups::Make() {
   response.set_size_bytes(static_cast<int64_t>(info.size));
   *response.mutable_time() = ToTimestamp(time);
   return response;
+}
+
+absl::Status Backups::CopyArtifactsHere() {
+  PLUMBLINE_ASSIGN_OR_RETURN(const std::vector<std::string> artifacts, store_->ArtifactNames());
+  for (const std::string& name : artifacts) {
+    PLUMBLINE_RETURN_IF_ERROR(files_->CopyTo(name, folder_));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Backups::Restore(const std::string& folder, int64_t backup_id,

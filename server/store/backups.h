@@ -26,7 +26,7 @@ class Backups {
 
   // Everything that was acknowledged before is in it. FAILED_PRECONDITION where the folder cannot
   // be made or written, which a caller must not take for a coordinator that is away;
-  // RESOURCE_EXHAUSTED where its disk is full.
+  // RESOURCE_EXHAUSTED where its disk is full. What could not be made whole is no backup.
   absl::StatusOr<v1::BackupResponse> Create() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes backup `backup_id` of `folder` (0: the newest) to `data_dir`, where there must be no
@@ -37,6 +37,7 @@ class Backups {
 
  private:
   absl::StatusOr<v1::BackupResponse> Make();
+  absl::Status CopyArtifactsHere();
 
   Store* const store_;
   StepStore* const steps_;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/files.h"
 #include "common/sha256.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
@@ -96,6 +97,36 @@ TEST(BackupsTest, EachHoldsWhatWasAcknowledgedBefore) {
     EXPECT_TRUE(harness.steps().FindInconsistencies()->empty());
     harness.Close();
   }
+}
+
+TEST(BackupsTest, WhatCannotBeMadeWholeIsNone) {
+  const std::string data = NewFolder("half-backed-up");
+  StoreOptions options;
+  options.path = data + "/store";
+  const std::string folder = NewFolder("half-backups");
+  StepStoreHarness harness;
+  ASSERT_TRUE(harness.Open(options).ok());
+  const std::unique_ptr<ArtifactFiles> files = ArtifactFiles::Open(data, {}, {}).value();
+  Backups backups(&harness.store(), &harness.steps(), files.get(), folder);
+  PutArtifact(files.get(), &harness.store(), 0);
+  ASSERT_TRUE(backups.Create().ok());
+  // The store can be written, the artifacts cannot.
+  const std::string artifacts = folder + "/artifacts";
+  std::filesystem::rename(artifacts, folder + "/away");
+  ASSERT_TRUE(WriteFileAtomically(artifacts, "").ok());
+  PutArtifact(files.get(), &harness.store(), 1);
+  const absl::Status refused = backups.Create().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  std::filesystem::remove(artifacts);
+  std::filesystem::rename(folder + "/away", artifacts);
+  harness.Close();
+  // The newest is still the one before.
+  const std::string restored_data = NewFolder("half-restored");
+  const absl::Status restored = Backups::Restore(folder, 0, restored_data);
+  ASSERT_TRUE(restored.ok()) << restored;
+  const absl::StatusOr<StoreCheck::Result> check = StoreCheck::Run(restored_data);
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->artifacts, 1);
 }
 
 // A step's blobs are written without the log: a backup that has the record from the log must have
